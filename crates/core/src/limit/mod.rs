@@ -1,0 +1,3 @@
+//! Limits: one rule with one counter each.
+pub mod need;
+pub mod spec;

@@ -1,0 +1,118 @@
+//! What a limit is, before it counts anything: algorithm and numbers.
+
+use jiff::tz::TimeZone;
+
+use crate::name::Name;
+use crate::time::{NANOS_PER_SECOND, Nanos};
+
+/// So many tokens per so much time. Kept as it was written, so that a third of
+/// a token per second stays exact for years.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// How many tokens.
+    pub count: u32,
+    /// In how long.
+    pub per: Nanos,
+}
+
+impl Rate {
+    /// So many a second.
+    pub const fn per_second(count: u32) -> Self {
+        Self {
+            count,
+            per: Nanos(NANOS_PER_SECOND),
+        }
+    }
+
+    /// The time in which `tokens` accrue, rounded up.
+    pub fn time_for(self, tokens: u64) -> Nanos {
+        if self.count == 0 {
+            return Nanos::MAX;
+        }
+        let nanos = (u128::from(tokens) * u128::from(self.per.0)).div_ceil(u128::from(self.count));
+        Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// The burst of a bucket for which none was written: a tenth of a second's
+    /// worth, at least 1.
+    pub fn default_burst(self) -> u32 {
+        let tenth = u128::from(self.count) * u128::from(NANOS_PER_SECOND / 10)
+            / u128::from(self.per.0.max(1));
+        u32::try_from(tenth).unwrap_or(u32::MAX).max(1)
+    }
+}
+
+/// The periods of a calendar window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Period {
+    /// From one full minute to the next.
+    Minute,
+    /// From one full hour to the next.
+    Hour,
+    /// From midnight to midnight, which twice a year is not 24 hours.
+    Day,
+}
+
+/// A named time zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// As it was written: `America/Los_Angeles`.
+    pub name: Name,
+    /// Its rules.
+    pub rules: TimeZone,
+}
+
+/// The algorithm of a limit and its numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LimitSpec {
+    /// At most `burst + rate * T` in any time `T`.
+    TokenBucket {
+        /// How fast tokens accrue.
+        rate: Rate,
+        /// How many can be saved up.
+        burst: u32,
+    },
+    /// Gaps of at least `1 / rate` between tokens.
+    LeakyBucket {
+        /// How fast tokens leave.
+        rate: Rate,
+    },
+    /// At most `count` in any `window`.
+    SlidingWindow {
+        /// How many.
+        count: u32,
+        /// In any stretch of this length.
+        window: Nanos,
+    },
+    /// At most `count` between two boundaries of the calendar.
+    CalendarWindow {
+        /// How many.
+        count: u32,
+        /// From boundary to boundary.
+        period: Period,
+        /// Whose calendar.
+        zone: Zone,
+    },
+    /// At most `slots` in flight.
+    Concurrency {
+        /// How many.
+        slots: u32,
+    },
+}
+
+impl LimitSpec {
+    /// The most that can be taken at once. A higher cost never fits.
+    pub const fn capacity(&self) -> u32 {
+        match self {
+            Self::TokenBucket { burst, .. } => *burst,
+            Self::LeakyBucket { .. } => u32::MAX,
+            Self::SlidingWindow { count, .. } | Self::CalendarWindow { count, .. } => *count,
+            Self::Concurrency { slots } => *slots,
+        }
+    }
+}
+
+/// What share of a limit is kept for a class and those above it, in thousandths,
+/// by class. `[200, 0, 0, 0]` keeps a fifth of every burst for critical.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Headroom(pub [u16; 4]);
