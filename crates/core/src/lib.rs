@@ -1,4 +1,5 @@
 //! Every delivery decision of Outflow, as a pure state machine.
+pub mod account;
 pub mod class;
 pub mod destination;
 pub mod entropy;
@@ -7,5 +8,6 @@ pub mod handle;
 pub mod limit;
 pub mod message;
 pub mod name;
+pub mod policy;
 pub mod reply;
 pub mod time;

@@ -1,0 +1,2 @@
+//! What the decisions of Outflow must hold to.
+mod policy;
