@@ -2,9 +2,9 @@
 //!
 //! In reading order: [`scope`] and [`scope_set`] name what can be limited,
 //! [`aliases`] and [`text`] how it is written, [`facet`] and [`key`] what a
-//! limit is called, [`facts`] and [`matcher`] what a policy governs, [`policy`],
+//! limit is called, `facts` and [`matcher`] what a policy governs, [`policy`],
 //! [`patch`] and [`error`] what it says and what is refused, [`role`] who can
-//! honour it, [`rule`] how several are folded into one, [`applied`] what they
+//! honour it, `rule` how several are folded into one, [`applied`] what they
 //! yield, and [`set`] keeps them all.
 pub mod aliases;
 pub mod applied;
