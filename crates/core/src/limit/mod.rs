@@ -1,3 +1,335 @@
 //! Limits: one rule with one counter each.
+//!
+//! A [`Limit`] is asked whether a need fits, says when it will, and is then
+//! taken from. It is *owned*, where an algorithm on this node decides, or
+//! *leased*, where it spends what the ledger of a fleet granted: callers need
+//! not know which. Nothing is refunded: callers check all limits of a message
+//! first and then take them all.
+//!
+//! In reading order: [`spec`] and [`parse`] say what a limit is; [`need`] is
+//! the amount asked for; [`token_bucket`], [`leaky_bucket`],
+//! [`sliding_window`], [`calendar_window`] (with [`boundary`]) and
+//! [`concurrency`] count, each under a guarantee that its first line states;
+//! [`algorithm`] is the choice between them; [`lease`] is the fleet's side;
+//! [`reserve`] and [`saved`] let a limit outlive its process.
+
+pub mod algorithm;
+pub mod boundary;
+pub mod calendar_window;
+pub mod concurrency;
+pub mod leaky_bucket;
+pub mod lease;
 pub mod need;
+pub mod parse;
+pub mod reserve;
+pub mod saved;
+pub mod sliding_window;
 pub mod spec;
+pub mod token_bucket;
+
+pub use algorithm::{Fill, Until};
+pub use lease::Grant;
+pub use need::Need;
+pub use saved::Saved;
+pub use spec::{Headroom, Kind, LimitSpec, Rate, Shape};
+
+use crate::class::Class;
+use crate::time::{Mono, Nanos, Now};
+use algorithm::Algorithm;
+use lease::Lease;
+use reserve::Reserve;
+
+/// Where the tokens of a limit come from.
+#[derive(Clone, Debug)]
+enum Source {
+    Owned(Algorithm),
+    Leased(Lease),
+}
+
+/// One rule with one counter.
+#[derive(Clone, Debug)]
+pub struct Limit {
+    spec: LimitSpec,
+    headroom: Headroom,
+    source: Source,
+    reserve: Option<Reserve>,
+    blocked_until: Option<Mono>,
+}
+
+impl Limit {
+    /// A limit that this node alone decides on.
+    pub fn owned(spec: LimitSpec, headroom: Headroom, now: &Now, fill: Fill) -> Self {
+        let algorithm = Algorithm::new(&spec, now, fill);
+        Self {
+            source: Source::Owned(algorithm),
+            reserve: Reserve::of(&spec),
+            spec,
+            headroom,
+            blocked_until: None,
+        }
+    }
+
+    /// A limit that spends what the ledger grants.
+    pub fn leased(spec: LimitSpec, headroom: Headroom) -> Self {
+        Self {
+            spec,
+            headroom,
+            source: Source::Leased(Lease::default()),
+            reserve: None,
+            blocked_until: None,
+        }
+    }
+
+    /// Its algorithm and numbers.
+    pub const fn spec(&self) -> &LimitSpec {
+        &self.spec
+    }
+
+    /// Its kind, capacity and rate.
+    pub const fn shape(&self) -> Shape {
+        self.spec.shape()
+    }
+
+    /// Whether a message of this cost can pass at all.
+    pub const fn can_ever_fit(&self, cost: u32) -> bool {
+        cost <= self.spec.capacity()
+    }
+
+    /// Whether `need` can be taken now. It contains all floors already.
+    pub fn fits(&self, now: &Now, class: Class, need: Need) -> bool {
+        if self.blocked_until(now).is_some() || !self.reserve_covers(need) {
+            return false;
+        }
+        match &self.source {
+            Source::Owned(algorithm) => algorithm.fits(now, need),
+            Source::Leased(lease) => lease.fits(now.mono, class, need),
+        }
+    }
+
+    /// The earliest time at which `need` fits if nobody takes anything.
+    pub fn until(&self, now: &Now, class: Class, need: Need) -> Until {
+        let until = match &self.source {
+            Source::Owned(algorithm) => algorithm.until(now, need),
+            Source::Leased(_) if need > Need::whole(self.spec.capacity()) => Until::Never,
+            Source::Leased(lease) => {
+                let from = self.blocked_until(now).unwrap_or(now.mono);
+                lease.until(from, class, need)
+            }
+        };
+        let until = match self.blocked_until(now) {
+            Some(blocked) => until.not_before(blocked),
+            None => until,
+        };
+        match until {
+            Until::Now if !self.reserve_covers(need) => Until::Granted,
+            other => other,
+        }
+    }
+
+    fn reserve_covers(&self, need: Need) -> bool {
+        self.reserve
+            .as_ref()
+            .is_none_or(|reserve| reserve.covers(need))
+    }
+
+    /// Takes `cost` tokens that fit.
+    pub fn take(&mut self, now: &Now, class: Class, cost: u32) {
+        debug_assert!(
+            self.fits(now, class, Need::whole(cost)),
+            "a limit is taken from only after it was found to fit"
+        );
+        match &mut self.source {
+            Source::Owned(algorithm) => algorithm.take(now, cost),
+            Source::Leased(lease) => lease.take(now.mono, class, cost),
+        }
+        if let Some(reserve) = &mut self.reserve {
+            reserve.take(cost);
+        }
+    }
+
+    /// Gives `cost` slots of a concurrency limit back. Rates refund nothing.
+    pub fn release(&mut self, cost: u32) {
+        if let Source::Owned(algorithm) = &mut self.source {
+            algorithm.release(cost);
+        }
+    }
+
+    /// What `class` must leave for the classes above it. `cost_max` is the
+    /// largest cost at this limit, which must still find its way.
+    pub fn floor(&self, now: &Now, class: Class, cost_max: u32) -> Need {
+        let Source::Owned(algorithm) = &self.source else {
+            return Need::ZERO;
+        };
+        let kept = self
+            .headroom
+            .above(class)
+            .saturating_mul(u64::from(self.spec.capacity()));
+        let most = |spared: u64| {
+            let capacity = Need::whole(self.spec.capacity());
+            capacity.minus(Need(u64::from(cost_max).saturating_mul(spared * 1_000)))
+        };
+        match algorithm {
+            Algorithm::TokenBucket(_) => Need(kept).min(most(2)),
+            Algorithm::CalendarWindow(_) if kept == 0 => Need::ZERO,
+            Algorithm::CalendarWindow(window) => {
+                Need(window.share_left(now.wall, kept)).min(most(1))
+            }
+            Algorithm::LeakyBucket(_) | Algorithm::SlidingWindow(_) | Algorithm::Concurrency(_) => {
+                Need::ZERO
+            }
+        }
+    }
+
+    /// Goes on with another spec. Whatever changes, at most the largest burst
+    /// in force plus the integral of the rate is granted. Leased tokens were
+    /// granted under the old spec and are void: drain them first.
+    pub fn reconfigure(&mut self, now: &Now, spec: LimitSpec) {
+        if spec == self.spec {
+            return;
+        }
+        match &mut self.source {
+            Source::Owned(algorithm) => {
+                algorithm.reconfigure(now, &spec);
+                let fresh = Reserve::of(&spec);
+                self.reserve = match (self.reserve.take(), fresh) {
+                    (Some(old), Some(fresh)) => Some(old.resized(&fresh)),
+                    (_, fresh) => fresh,
+                };
+            }
+            Source::Leased(lease) => drop(lease.drain(now.mono)),
+        }
+        self.spec = spec;
+    }
+
+    /// Goes on with other shares for the classes.
+    pub const fn set_headroom(&mut self, headroom: Headroom) {
+        self.headroom = headroom;
+    }
+
+    /// Grants nothing before `until`, whatever the tokens say. The later of
+    /// two blocks holds.
+    pub fn block_until(&mut self, until: Mono) {
+        self.blocked_until = self.blocked_until.max(Some(until));
+    }
+
+    /// Ends a block before its time.
+    pub const fn unblock(&mut self) {
+        self.blocked_until = None;
+    }
+
+    /// When the block ends, while there is one.
+    pub fn blocked_until(&self, now: &Now) -> Option<Mono> {
+        self.blocked_until.filter(|until| *until > now.mono)
+    }
+
+    /// Adds what the ledger granted. An owned limit needs no grants.
+    pub fn grant(&mut self, now: &Now, grant: Grant) {
+        if let Source::Leased(lease) = &mut self.source {
+            lease.grant(now.mono, grant);
+        }
+    }
+
+    /// Empties a lease and yields what is still good, to be given back.
+    pub fn drain(&mut self, now: &Now) -> Vec<Grant> {
+        match &mut self.source {
+            Source::Owned(_) => Vec::new(),
+            Source::Leased(lease) => lease.drain(now.mono),
+        }
+    }
+
+    /// Whether it remembers nothing that a fresh, full limit would not know.
+    pub fn is_idle(&self, now: &Now) -> bool {
+        let idle = match &self.source {
+            Source::Owned(algorithm) => algorithm.is_idle(now),
+            Source::Leased(lease) => lease.is_idle(now.mono),
+        };
+        idle && self.blocked_until(now).is_none()
+            && !self.reserve.as_ref().is_some_and(Reserve::is_asking)
+    }
+
+    /// Whether it spends only what was reserved on disk.
+    pub const fn needs_reserve(&self) -> bool {
+        self.reserve.is_some()
+    }
+
+    /// Learns that a single message may cost this much. A reservation must
+    /// cover a whole cost, and what fits is asked with floors, so costs above
+    /// 1 are announced before they are first taken.
+    pub fn expect_cost(&mut self, cost: u32) {
+        if let Some(reserve) = &mut self.reserve {
+            reserve.expect_cost(cost);
+        }
+    }
+
+    /// How many tokens to reserve on disk next, if it is time to.
+    pub fn reservation_due(&self) -> Option<u32> {
+        self.reserve.as_ref().and_then(Reserve::due)
+    }
+
+    /// A reservation is on its way to the disk.
+    pub fn reserve_asked(&mut self, block: u32) {
+        if let Some(reserve) = &mut self.reserve {
+            reserve.asked(block);
+        }
+    }
+
+    /// A reservation is on disk.
+    pub fn reserve_committed(&mut self, block: u32) {
+        if let Some(reserve) = &mut self.reserve {
+            reserve.committed(block);
+        }
+    }
+
+    /// A reservation did not reach the disk, as far as is known.
+    pub fn reserve_failed(&mut self, block: u32) {
+        if let Some(reserve) = &mut self.reserve {
+            reserve.failed(block);
+        }
+    }
+
+    /// What to write down. A reservation that is on its way counts as made,
+    /// since its record stands before this one. Save again when the spec
+    /// changes.
+    pub fn save(&self, now: &Now) -> Saved {
+        let memory = match &self.source {
+            Source::Owned(algorithm) if self.needs_reserve() => algorithm.save(now),
+            Source::Owned(_) | Source::Leased(_) => saved::Memory::Nothing,
+        };
+        let reserve = self.reserve.as_ref();
+        Saved {
+            blocked_for: self
+                .blocked_until
+                .map_or(0, |until| until.since(now.mono).0),
+            unspent: reserve.map_or(0, Reserve::unspent),
+            largest_cost: reserve.map_or(1, Reserve::largest_cost),
+            memory,
+        }
+    }
+
+    /// Goes on after a restart from what was saved at least `downtime` ago.
+    /// All that was reserved and not known to be used, and `reserved_since`
+    /// that record, counts as spent at this moment. A limit without
+    /// reservations starts empty.
+    pub fn restore(
+        spec: LimitSpec,
+        headroom: Headroom,
+        saved: &Saved,
+        reserved_since: u64,
+        now: &Now,
+        downtime: Nanos,
+    ) -> Self {
+        let mut limit = Self::owned(spec, headroom, now, Fill::Empty);
+        if let Some(reserve) = &mut limit.reserve {
+            reserve.expect_cost(saved.largest_cost);
+            let spent = saved.unspent.saturating_add(reserved_since);
+            let taken = (spent, saved.largest_cost);
+            let restored = Algorithm::restore(&limit.spec, &saved.memory, downtime, taken, now);
+            limit.source = Source::Owned(restored);
+        }
+        let blocked_for = Nanos(saved.blocked_for).minus(downtime);
+        if blocked_for > Nanos::ZERO {
+            limit.block_until(now.mono + blocked_for);
+        }
+        limit
+    }
+}

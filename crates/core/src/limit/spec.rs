@@ -2,6 +2,7 @@
 
 use jiff::tz::TimeZone;
 
+use crate::class::Class;
 use crate::name::Name;
 use crate::time::{NANOS_PER_SECOND, Nanos};
 
@@ -31,6 +32,13 @@ impl Rate {
         }
         let nanos = (u128::from(tokens) * u128::from(self.per.0)).div_ceil(u128::from(self.count));
         Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// The lower of two rates.
+    pub fn slower(self, other: Self) -> Self {
+        let mine = u128::from(self.count) * u128::from(other.per.0);
+        let others = u128::from(other.count) * u128::from(self.per.0);
+        if others < mine { other } else { self }
     }
 
     /// The burst of a bucket for which none was written: a tenth of a second's
@@ -110,9 +118,66 @@ impl LimitSpec {
             Self::Concurrency { slots } => *slots,
         }
     }
+
+    /// What a scheduler wants to know of it. The rate of a window is its count
+    /// in its length; slots have none.
+    pub const fn shape(&self) -> Shape {
+        let (kind, rate) = match self {
+            Self::TokenBucket { rate, .. } => (Kind::TokenBucket, Some(*rate)),
+            Self::LeakyBucket { rate } => (Kind::LeakyBucket, Some(*rate)),
+            Self::SlidingWindow { count, window } => {
+                let (count, per) = (*count, *window);
+                (Kind::SlidingWindow, Some(Rate { count, per }))
+            }
+            Self::CalendarWindow { count, period, .. } => {
+                let (count, per) = (*count, period.length());
+                (Kind::CalendarWindow, Some(Rate { count, per }))
+            }
+            Self::Concurrency { .. } => (Kind::Concurrency, None),
+        };
+        Shape {
+            kind,
+            capacity: self.capacity(),
+            rate,
+        }
+    }
+}
+
+/// The algorithms by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Rate and burst.
+    TokenBucket,
+    /// Evenly spaced.
+    LeakyBucket,
+    /// So many in any stretch.
+    SlidingWindow,
+    /// So many between boundaries.
+    CalendarWindow,
+    /// So many in flight.
+    Concurrency,
+}
+
+/// A limit in three words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Which algorithm.
+    pub kind: Kind,
+    /// The most that can be taken at once.
+    pub capacity: u32,
+    /// How fast it goes in the long run.
+    pub rate: Option<Rate>,
 }
 
 /// What share of a limit is kept for a class and those above it, in thousandths,
 /// by class. `[200, 0, 0, 0]` keeps a fifth of every burst for critical.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Headroom(pub [u16; 4]);
+
+impl Headroom {
+    /// The shares kept for the classes above `class` together, in thousandths.
+    pub fn above(&self, class: Class) -> u64 {
+        let shares = self.0.iter().take(class.index());
+        shares.map(|share| u64::from(*share)).sum()
+    }
+}

@@ -1,0 +1,196 @@
+//! Calendar window: at most `count` tokens between two boundaries of a zone's
+//! calendar.
+//!
+//! Boundaries are worked out once per window that is used. The wall clock may
+//! step: the last few windows that were used are remembered with their counts,
+//! and every window before those is closed, so a step back never opens a
+//! quota that was already spent. A clock that leaps far ahead and returns
+//! finds its window as it left it, instead of waiting for the day it leapt to.
+
+use super::algorithm::{Fill, Until};
+use super::need::Need;
+use super::spec::{Period, Zone};
+use crate::time::{Now, Wall};
+
+/// How many windows are remembered.
+const REMEMBERED_MAX: usize = 4;
+
+/// A window of the calendar and what was used in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its first nanosecond.
+    pub start: Wall,
+    /// The first nanosecond of the next.
+    pub end: Wall,
+    /// Tokens taken between them.
+    pub used: u32,
+}
+
+impl Span {
+    fn holds(&self, wall: Wall) -> bool {
+        self.start <= wall && wall < self.end
+    }
+}
+
+/// The quota of a minute, an hour or a day.
+#[derive(Clone, Debug)]
+pub struct CalendarWindow {
+    count: u32,
+    period: Period,
+    zone: Zone,
+    /// Windows that were used, earliest first.
+    spans: Vec<Span>,
+    closed_before: Wall,
+}
+
+impl CalendarWindow {
+    /// A quota of which nothing was used, or all of the current window.
+    pub fn new(count: u32, period: Period, zone: Zone, now: Wall, fill: Fill) -> Self {
+        let mut calendar = Self {
+            count,
+            period,
+            zone,
+            spans: Vec::new(),
+            closed_before: Wall(i64::MIN),
+        };
+        if fill == Fill::Empty {
+            calendar.take(now, count);
+        }
+        calendar
+    }
+
+    /// A quota with windows that were used before, and `spent` tokens that may
+    /// have been taken since: they count in every window that is not over.
+    pub fn restore(
+        (count, period, zone): (u32, Period, Zone),
+        spans: impl Iterator<Item = Span>,
+        spent: u64,
+        now: Wall,
+    ) -> Self {
+        let mut calendar = Self::new(count, period, zone, now, Fill::Full);
+        let current = calendar.period.around(now, &calendar.zone);
+        calendar.closed_before = current.0;
+        calendar.spans = spans
+            .filter(|span| span.end > now)
+            .take(REMEMBERED_MAX)
+            .collect();
+        calendar.take(now, 0);
+        let spent = u32::try_from(spent).unwrap_or(u32::MAX);
+        for span in &mut calendar.spans {
+            span.used = span.used.saturating_add(spent);
+        }
+        calendar
+    }
+
+    /// What is left at `wall`, and when that may change.
+    fn left(&self, wall: Wall) -> (u32, Wall) {
+        match self.spans.iter().rev().find(|span| span.holds(wall)) {
+            Some(span) => (self.count.saturating_sub(span.used), span.end),
+            None if wall < self.closed_before => (0, self.closed_before),
+            None => (self.count, Wall::NEVER),
+        }
+    }
+
+    /// Whether `need` is left in the window of now.
+    pub fn fits(&self, wall: Wall, need: Need) -> bool {
+        need <= Need::whole(self.left(wall).0)
+    }
+
+    /// The first boundary at which `need` is left.
+    pub fn until(&self, now: &Now, need: Need) -> Until {
+        if need > Need::whole(self.count) {
+            return Until::Never;
+        }
+        let mut wall = now.wall;
+        while !self.fits(wall, need) {
+            wall = self.left(wall).1;
+        }
+        if wall > now.wall {
+            Until::At(now.mono_at(wall))
+        } else {
+            Until::Now
+        }
+    }
+
+    /// Takes `cost` tokens from the window of now.
+    pub fn take(&mut self, wall: Wall, cost: u32) {
+        if let Some(span) = self.spans.iter_mut().rev().find(|span| span.holds(wall)) {
+            span.used = span.used.saturating_add(cost);
+            return;
+        }
+        let (start, end) = self.period.around(wall, &self.zone);
+        if self.spans.len() >= REMEMBERED_MAX {
+            self.forget_one(start);
+        }
+        let place = self.spans.partition_point(|span| span.start < start);
+        let used = cost;
+        self.spans.insert(place, Span { start, end, used });
+    }
+
+    /// Makes room: forgets the earliest window and closes it, if it is over by
+    /// `start`. Else all are ahead of the clock, and the two that stand
+    /// closest become one that is used up.
+    fn forget_one(&mut self, start: Wall) {
+        if let Some(earliest) = self.spans.first()
+            && earliest.end <= start
+        {
+            self.closed_before = self.closed_before.max(earliest.end);
+            self.spans.remove(0);
+            return;
+        }
+        let gaps = self.spans.iter().zip(self.spans.iter().skip(1));
+        let gaps = gaps.map(|(span, next)| next.start.since(span.end));
+        if let Some((place, _)) = gaps.enumerate().min_by_key(|(_, gap)| *gap) {
+            let later = self.spans.remove(place + 1);
+            if let Some(span) = self.spans.get_mut(place) {
+                span.end = later.end;
+                span.used = u32::MAX;
+            }
+        }
+    }
+
+    /// Goes on with another count. With another period or zone the boundaries
+    /// move: the window of now then begins with all that was used in the old
+    /// windows that overlap it, and those before it are closed.
+    pub fn reconfigure(&mut self, wall: Wall, count: u32, period: Period, zone: Zone) {
+        self.count = count;
+        if period == self.period && zone.name == self.zone.name {
+            return;
+        }
+        let (start, end) = period.around(wall, &zone);
+        let overlaps = |span: &&Span| span.start < end && start < span.end;
+        let used = self.spans.iter().filter(overlaps);
+        let used = used.fold(0, |sum: u32, span| sum.saturating_add(span.used));
+        self.spans = vec![Span { start, end, used }];
+        self.closed_before = start;
+        self.period = period;
+        self.zone = zone;
+    }
+
+    /// Tokens taken in the window of now.
+    pub fn used(&self, wall: Wall) -> u32 {
+        self.count - self.left(wall).0
+    }
+
+    /// `amount` times the share of the window of now that is still to come.
+    pub fn share_left(&self, wall: Wall, amount: u64) -> u64 {
+        let current = self.spans.iter().rev().find(|span| span.holds(wall));
+        let (start, end) = match current {
+            Some(span) => (span.start, span.end),
+            None => self.period.around(wall, &self.zone),
+        };
+        let left = u128::from(end.since(wall).0) * u128::from(amount);
+        let length = u128::from(end.since(start).0.max(1));
+        u64::try_from(left / length).unwrap_or(u64::MAX)
+    }
+
+    /// The windows that are remembered, earliest first.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// Whether a fresh quota would know as much, unless the clock steps back.
+    pub fn is_idle(&self, wall: Wall) -> bool {
+        wall >= self.closed_before && self.spans.iter().all(|span| span.end <= wall)
+    }
+}

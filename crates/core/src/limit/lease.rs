@@ -1,0 +1,119 @@
+//! Leased tokens: what a node may spend of a limit that a fleet shares.
+//!
+//! The ledger debited the tokens before it granted them, so a lease is only
+//! ever lost, never exceeded. Each batch has a first and a last moment on this
+//! node's monotonic clock and is looked at again right before use. A batch
+//! that a class leased serves that class and the more urgent ones: the floor
+//! that the ledger kept for others was measured by the class that asked.
+
+use std::collections::VecDeque;
+
+use super::algorithm::Until;
+use super::need::Need;
+use crate::class::Class;
+use crate::time::{Mono, Nanos};
+
+/// Tokens that the ledger granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// How many.
+    pub tokens: u32,
+    /// The class that asked for them.
+    pub class: Class,
+    /// From when on they may be used.
+    pub usable_from: Mono,
+    /// When they are void.
+    pub ends_at: Mono,
+    /// For a spaced run: how far apart its tokens must be taken. Else zero.
+    pub spacing: Nanos,
+}
+
+impl Grant {
+    fn serves(&self, now: Mono, class: Class) -> bool {
+        self.usable_from <= now && now < self.ends_at && class <= self.class
+    }
+}
+
+/// Batches of leased tokens.
+#[derive(Clone, Debug, Default)]
+pub struct Lease {
+    batches: VecDeque<Grant>,
+    /// The end of the gap after the last token of a spaced run.
+    spaced_until: Mono,
+}
+
+impl Lease {
+    /// Adds what the ledger granted.
+    pub fn grant(&mut self, now: Mono, grant: Grant) {
+        self.forget(now);
+        if grant.tokens > 0 && grant.ends_at > now {
+            self.batches.push_back(grant);
+        }
+    }
+
+    fn forget(&mut self, now: Mono) {
+        self.batches
+            .retain(|batch| batch.tokens > 0 && batch.ends_at > now);
+    }
+
+    /// Tokens that `class` could take now, were it not for spacing.
+    pub fn usable(&self, now: Mono, class: Class) -> u64 {
+        let batches = self.batches.iter().filter(|batch| batch.serves(now, class));
+        batches.map(|batch| u64::from(batch.tokens)).sum()
+    }
+
+    /// Whether `class` may take `need` now.
+    pub fn fits(&self, now: Mono, class: Class, need: Need) -> bool {
+        now >= self.spaced_until && need.0 <= self.usable(now, class).saturating_mul(1_000)
+    }
+
+    /// When the batches at hand cover `need`, or that the ledger must grant.
+    pub fn until(&self, now: Mono, class: Class, need: Need) -> Until {
+        if self.fits(now, class, need) {
+            return Until::Now;
+        }
+        let starts = self.batches.iter().map(|batch| batch.usable_from);
+        let candidates = starts
+            .chain([self.spaced_until])
+            .map(|at| at.max(self.spaced_until));
+        candidates
+            .filter(|at| *at > now && self.fits(*at, class, need))
+            .min()
+            .map_or(Until::Granted, Until::At)
+    }
+
+    /// Takes `cost` tokens: first those that fewest other classes could use,
+    /// of these the ones that end first.
+    pub fn take(&mut self, now: Mono, class: Class, cost: u32) {
+        let mut missing = cost;
+        let mut spacing = Nanos::ZERO;
+        while missing > 0 {
+            let serving = self
+                .batches
+                .iter_mut()
+                .filter(|batch| batch.tokens > 0 && batch.serves(now, class));
+            let Some(batch) = serving.min_by_key(|batch| (batch.class, batch.ends_at)) else {
+                break;
+            };
+            let taken = missing.min(batch.tokens);
+            batch.tokens -= taken;
+            missing -= taken;
+            spacing = spacing.max(batch.spacing);
+        }
+        if spacing > Nanos::ZERO {
+            self.spaced_until = now + spacing.times(u64::from(cost));
+        }
+        self.forget(now);
+    }
+
+    /// Empties the lease and yields what is still good, to be given back.
+    pub fn drain(&mut self, now: Mono) -> Vec<Grant> {
+        self.forget(now);
+        self.batches.drain(..).collect()
+    }
+
+    /// Whether nothing is leased and no gap runs.
+    pub fn is_idle(&self, now: Mono) -> bool {
+        now >= self.spaced_until && self.batches.iter().all(|batch| batch.ends_at <= now)
+    }
+}
