@@ -1,5 +1,6 @@
 //! Every delivery decision of Outflow, as a pure state machine.
 pub mod class;
+pub mod classify;
 pub mod destination;
 pub mod entropy;
 pub mod flow;
@@ -7,5 +8,7 @@ pub mod handle;
 pub mod limit;
 pub mod message;
 pub mod name;
+pub mod outcome;
 pub mod reply;
+pub mod retry;
 pub mod time;

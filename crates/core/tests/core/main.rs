@@ -1,0 +1,3 @@
+//! The one integration-test binary of `outflow-core`.
+mod classify;
+mod retry;
