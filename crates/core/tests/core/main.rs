@@ -1,2 +1,5 @@
-//! What the decisions of Outflow must hold to.
+//! What the decisions of Outflow must hold to: the one integration-test binary
+//! of `outflow-core`.
+mod classify;
 mod policy;
+mod retry;
