@@ -13,4 +13,5 @@ pub mod outcome;
 pub mod policy;
 pub mod reply;
 pub mod retry;
+pub mod schedule;
 pub mod time;

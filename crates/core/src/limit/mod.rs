@@ -85,6 +85,11 @@ impl Limit {
         &self.spec
     }
 
+    /// Whether it spends what a ledger grants.
+    pub const fn is_leased(&self) -> bool {
+        matches!(self.source, Source::Leased(_))
+    }
+
     /// Its kind, capacity and rate.
     pub const fn shape(&self) -> Shape {
         self.spec.shape()

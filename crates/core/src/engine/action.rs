@@ -1,0 +1,94 @@
+//! Everything that the engine can ask for.
+
+use std::sync::Arc;
+
+use crate::class::Class;
+use crate::handle::{AccountId, AppendNo, FlowId, LaneId, PermitId, SessionId};
+use crate::limit::saved::Saved;
+use crate::message::{Head, Seq, State};
+use crate::name::Name;
+use crate::outcome::LastError;
+use crate::policy::key::LimitKey;
+use crate::schedule::place::PlaceId;
+use crate::time::{Nanos, Wall};
+
+/// One thing to be done outside.
+#[derive(Debug)]
+pub enum Action {
+    /// Hand over up to `max` more messages of a flow that are ready.
+    Page { flow: FlowId, max: u32 },
+    /// Make a record durable; answered by `Committed` or `CommitFailed`.
+    Append { no: AppendNo, record: Record },
+    /// Ask the ledger for tokens of a limit.
+    Lease { limit: PlaceId, key: Arc<LimitKey>, class: Class, tokens: u32 },
+    /// Give tokens back that were asked for so long ago and are not needed.
+    GiveBack { key: Arc<LimitKey>, tokens: u32, age: Nanos },
+    /// Open a session of an account to a lane's destination.
+    OpenSession { session: SessionId, account: AccountId, lane: LaneId },
+    /// Close a session.
+    CloseSession { session: SessionId },
+    /// Deliver a message over a session; answered by exactly one `Replied`.
+    Deliver(Delivery),
+    /// Find out the destination of a domain.
+    Resolve { domain: Name },
+    /// Tell people.
+    Alert { alert: Alert },
+}
+
+/// A message on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Names the delivery in its reply.
+    pub permit: PermitId,
+    /// Over which session.
+    pub session: SessionId,
+    /// Through which account.
+    pub account: AccountId,
+    /// Of which flow.
+    pub flow: FlowId,
+    /// Which message.
+    pub head: Head,
+}
+
+/// What the journal keeps.
+#[derive(Clone, Debug)]
+pub enum Record {
+    /// The message waits until a time; an attempt was made, or not.
+    Deferral { flow: FlowId, seq: Seq, until: Wall, attempt: Option<Box<Attempt>> },
+    /// The message is done with.
+    Settlement { flow: FlowId, seq: Seq, state: State, last_error: Option<Box<LastError>> },
+    /// All waiting messages of the flow up to this one are cancelled.
+    Cancelled { flow: FlowId, through: Seq },
+    /// All waiting messages of the flow up to this one belong to another flow.
+    Moved { flow: FlowId, to: FlowId, through: Seq },
+    /// So many more tokens of a limit may be used than `saved` knows of.
+    Reservation { key: Arc<LimitKey>, saved: Saved, block: u32 },
+}
+
+/// What a failed attempt leaves behind.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// When the message was first tried.
+    pub first_attempt_at: Wall,
+    /// How often it was tried by now.
+    pub attempts: u16,
+    /// How long it waits this time.
+    pub delay: Nanos,
+    /// What went wrong.
+    pub error: LastError,
+}
+
+/// Something a person should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Alert {
+    /// The store does not take appends; nothing is sent until it does.
+    StoreFailing,
+    /// The store takes appends again.
+    StoreRecovered,
+    /// The ledger is away: this limit is handled as its policy says.
+    LedgerAway { key: Arc<LimitKey> },
+    /// The far end does not know or trust us; recipients are not to blame.
+    Authentication { account: Name },
+    /// A delivery got no answer by its deadline.
+    WorkerLost { permit: PermitId },
+}

@@ -1,0 +1,28 @@
+//! What operators and programs ask of a running engine.
+
+use crate::handle::FlowId;
+use crate::message::Seq;
+use crate::name::Name;
+use crate::policy::matcher::Match;
+use crate::time::Wall;
+
+/// A pause, as its owner names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PauseId(pub u64);
+
+/// One request.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Send nothing that matches, until a time or for good.
+    Pause { id: PauseId, matches: Match, until: Option<Wall> },
+    /// Lift a pause.
+    Resume { id: PauseId },
+    /// Withdraw one message.
+    Cancel { flow: FlowId, seq: Seq },
+    /// Withdraw everything that matches and waits now.
+    CancelAll { matches: Match },
+    /// Hand everything that matches and waits now to another pool.
+    MoveAll { matches: Match, pool: Name },
+    /// Finish what is in flight and send nothing more.
+    Drain,
+}

@@ -1,0 +1,86 @@
+//! Everything that can happen to the engine.
+//!
+//! Events carry handles and small data; names were resolved before they came.
+
+use crate::account::AccountSpec;
+use crate::destination::Destination;
+use crate::engine::command::Command;
+use crate::handle::{AppendNo, FlowId, PermitId, SessionId};
+use crate::message::{Head, Seq};
+use crate::name::Name;
+use crate::policy::Policies;
+use crate::reply::Reply;
+use crate::schedule::place::PlaceId;
+use crate::time::Nanos;
+
+/// One thing that happened.
+#[derive(Debug)]
+pub enum Event {
+    /// A message is durable and waits in its flow.
+    Accepted { flow: FlowId, head: Head },
+    /// The store has so many more messages of this flow ready to be paged:
+    /// found at start, or their due time came.
+    Due { flow: FlowId, count: u32 },
+    /// These messages of the flow, held by the engine or not, have expired.
+    Expired { flow: FlowId, seqs: Vec<Seq> },
+    /// The store's answer to [`Action::Page`](super::action::Action::Page), in
+    /// order; fewer than asked for means that there are no more.
+    Paged { flow: FlowId, heads: Vec<Head> },
+    /// All appends up to this one are durable.
+    Committed { through: AppendNo },
+    /// The appends from the last committed one up to this one are lost.
+    CommitFailed { through: AppendNo },
+    /// A domain's destination is known.
+    Resolved { domain: Name, destination: Destination },
+    /// A session that was asked for can take messages.
+    SessionReady { session: SessionId },
+    /// A session could not be opened, or has ended.
+    SessionClosed { session: SessionId },
+    /// The answer to a delivery; exactly one per delivery counts.
+    Replied {
+        /// Which delivery.
+        permit: PermitId,
+        /// What the far end said.
+        reply: Reply,
+        /// Whether the session can take another message.
+        session_lives: bool,
+    },
+    /// The ledger's answer to a request for tokens.
+    Granted { limit: PlaceId, answer: LeaseAnswer },
+    /// The far end changed its mind about a message that it had accepted.
+    Feedback { flow: FlowId, seq: Seq, reply: Reply },
+    /// The policies in force are these from now on.
+    PolicyChanged { policies: Box<Policies> },
+    /// An account is new or has changed.
+    AccountChanged { account: Box<AccountSpec> },
+    /// An account is gone.
+    AccountRemoved { account: Name },
+    /// What an operator or a program asks for.
+    Command(Command),
+    /// The time that [`Engine::next_wake`](super::Engine::next_wake) named.
+    Woke,
+}
+
+/// What a ledger says to a request for tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseAnswer {
+    /// So many tokens, to be used within `life` of the moment they were asked
+    /// for; spaced ones at least `spacing` apart, beginning after `wait`.
+    Leased {
+        /// How many.
+        tokens: u32,
+        /// From asking to the end of their use.
+        life: Nanos,
+        /// How long after asking the first may be used.
+        wait: Nanos,
+        /// The least distance between two of them.
+        spacing: Nanos,
+    },
+    /// None now; ask again after this long.
+    Refused {
+        /// From now.
+        retry_after: Nanos,
+    },
+    /// The ledger cannot be reached.
+    Away,
+}

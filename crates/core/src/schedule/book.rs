@@ -1,0 +1,156 @@
+//! Bookings: who has had a turn and collects the rest, and what they hold.
+
+use super::Schedule;
+use super::entry::Standing;
+use super::place::{PlaceId, Ticket};
+use crate::handle::FlowId;
+
+impl Schedule {
+    /// Gives a flow the next ticket and charges it everywhere.
+    pub(super) fn take_ticket(&mut self, flow: FlowId) {
+        self.charge(flow);
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        self.entry_mut(flow).standing = Standing::Booked { ticket, stop: None };
+    }
+
+    /// Puts a booked flow into the book of a stop that it lacks.
+    pub(super) fn enter_book(&mut self, flow: FlowId, stop_index: u8) {
+        let entry = self.entry_mut(flow);
+        let Standing::Booked { ticket, .. } = entry.standing else {
+            return;
+        };
+        entry.standing = Standing::Booked {
+            ticket,
+            stop: Some(stop_index),
+        };
+        let (class, cost, id) = (
+            entry.class,
+            u64::from(entry.cost),
+            entry.stop(stop_index).place,
+        );
+        if !std::mem::replace(&mut entry.soft, true) {
+            self.change_soft(flow, true);
+        }
+        let place = self.place_mut(id);
+        place.book.insert((class, ticket, flow));
+        place.class_mut(class).booked += cost;
+        self.note_gate(id);
+        self.mark(id);
+    }
+
+    /// Takes a booked flow out of the book it stands in; it stays booked.
+    pub(super) fn leave_book(&mut self, flow: FlowId) {
+        let entry = self.entry_mut(flow);
+        let Standing::Booked {
+            ticket,
+            stop: Some(stop_index),
+        } = entry.standing
+        else {
+            return;
+        };
+        entry.standing = Standing::Booked { ticket, stop: None };
+        let (class, cost, id) = (
+            entry.class,
+            u64::from(entry.cost),
+            entry.stop(stop_index).place,
+        );
+        let place = self.place_mut(id);
+        place.book.remove(&(class, ticket, flow));
+        place.class_mut(class).booked -= cost;
+        self.note_gate(id);
+    }
+
+    /// Ends a booking without a send: claims and charges are taken back.
+    pub(super) fn unbook(&mut self, flow: FlowId) {
+        self.leave_book(flow);
+        self.refund(flow);
+        self.end_booking(flow);
+        self.entry_mut(flow).standing = Standing::Idle;
+    }
+
+    /// Drops what a booking held; whoever stood behind it is looked at.
+    pub(super) fn end_booking(&mut self, flow: FlowId) {
+        for index in self.entry(flow).stop_indices() {
+            self.release_claim(flow, index);
+        }
+        if std::mem::replace(&mut self.entry_mut(flow).soft, false) {
+            self.change_soft(flow, false);
+        }
+    }
+
+    /// Holds tokens of a costly place for a booked flow.
+    pub(super) fn claim(&mut self, flow: FlowId, stop_index: u8) {
+        let entry = self.entry_mut(flow);
+        let Standing::Booked { ticket, .. } = entry.standing else {
+            return;
+        };
+        if entry.holds(stop_index) {
+            return;
+        }
+        entry.claims |= 1 << stop_index;
+        let (class, cost, id) = (
+            entry.class,
+            u64::from(entry.cost),
+            entry.stop(stop_index).place,
+        );
+        let place = self.place_mut(id);
+        place.claimed += cost;
+        place.holders.push((class, ticket, flow));
+    }
+
+    /// Gives up a claim, if there is one.
+    pub(super) fn release_claim(&mut self, flow: FlowId, stop_index: u8) {
+        let entry = self.entry_mut(flow);
+        if !entry.holds(stop_index) {
+            return;
+        }
+        entry.claims &= !(1 << stop_index);
+        let (cost, id) = (u64::from(entry.cost), entry.stop(stop_index).place);
+        let place = self.place_mut(id);
+        place.claimed -= cost;
+        place.holders.retain(|&(_, _, holder)| holder != flow);
+        self.mark(id);
+    }
+
+    /// Takes the claim of a less urgent or younger holder away. Without this,
+    /// two flows that each hold what the other lacks would wait for ever.
+    pub(super) fn take_claim_from_younger(&mut self, id: PlaceId, flow: FlowId) -> bool {
+        let entry = self.entry(flow);
+        let Standing::Booked { ticket, .. } = entry.standing else {
+            return false;
+        };
+        let mine = (entry.class, ticket, flow);
+        let youngest = self.place(id).holders.iter().max().copied();
+        match youngest {
+            Some(holder) if holder > mine => {
+                let other = self.entry(holder.2);
+                let stop = other
+                    .stop_indices()
+                    .find(|&index| other.stop(index).place == id);
+                if let Some(stop) = stop {
+                    self.release_claim(holder.2, stop);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn change_soft(&mut self, flow: FlowId, add: bool) {
+        let entry = self.entry(flow);
+        let (class, cost) = (entry.class, u64::from(entry.cost));
+        for index in entry.stop_indices() {
+            let id = self.entry(flow).stop(index).place;
+            let queue = self.place_mut(id).class_mut(class);
+            if add {
+                queue.soft += cost;
+            } else {
+                queue.soft -= cost;
+            }
+            if self.place(id).is_wanted() {
+                self.mark(id);
+            }
+        }
+    }
+}

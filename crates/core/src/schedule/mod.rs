@@ -1,0 +1,368 @@
+//! Who goes next when several limits are full: booked turns over a reserve.
+//!
+//! A flow that cannot send waits at *one* place only: its bottleneck, the one
+//! whose queue will reach it last. Its turn there *books* it: it gets a ticket
+//! and collects what it still lacks by age of that ticket, ahead of everybody
+//! who merely waits. It holds no tokens of ordinary buckets meanwhile; instead
+//! every bucket keeps a reserve that its own waiters leave alone and flows that
+//! come from another place may use. A bucket kept above zero loses nothing.
+//!
+//! Reading order: [`place`] (where flows wait), `node` (fair order among
+//! tenants), `entry` (a flow's standing), `estimate` (which place will take
+//! longest), `turn` (the decisions), `queue` and `book` (their bookkeeping),
+//! `check` (what must hold after every step).
+
+mod book;
+mod check;
+mod entry;
+mod estimate;
+mod node;
+pub mod place;
+mod queue;
+mod turn;
+
+use std::collections::{BTreeSet, VecDeque};
+
+use self::entry::{Entry, Standing, Stop};
+use self::node::Nodes;
+pub use self::node::TenantId;
+use self::place::{Holder, Place, PlaceId};
+use crate::class::Class;
+use crate::handle::{FlowId, LaneId};
+use crate::limit::Limit;
+use crate::limit::spec::LimitSpec;
+use crate::time::{Mono, Now};
+
+/// The other side of a turn: sends what has passed every limit.
+pub trait Outlet {
+    /// Whether the lane's pool can take a message of this class now.
+    fn gate_open(&self, lane: LaneId, class: Class) -> bool;
+
+    /// Looks at the head of the flow again right before it is sent; drops heads
+    /// that expired or must step aside. The cost of the head to send, if any.
+    fn prepare(&mut self, now: &Now, flow: FlowId) -> Option<u32>;
+
+    /// Sends the head of the flow; every limit of the flow was taken. The cost
+    /// of its next head, if it has one.
+    fn send(&mut self, now: &Now, flow: FlowId) -> Option<u32>;
+}
+
+/// Something to look at before the step ends.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    Place(FlowId),
+    Serve(PlaceId),
+}
+
+/// All flows, all places, and who stands where.
+#[derive(Debug, Default)]
+pub struct Schedule {
+    places: Vec<Place>,
+    free_places: Vec<PlaceId>,
+    flows: Vec<Option<Entry>>,
+    nodes: Nodes,
+    tasks: VecDeque<Task>,
+    timers: BTreeSet<(Mono, PlaceId)>,
+    /// Limits that wait for a grant or were drawn on, for whoever feeds them.
+    fed: Vec<PlaceId>,
+    /// Gates whose waiters changed, for the pool.
+    changed_gates: Vec<PlaceId>,
+    arrivals: u64,
+    tickets: u64,
+    visits: u64,
+}
+
+impl Schedule {
+    /// A place where flows may wait.
+    pub fn add_place(&mut self, holder: Holder) -> PlaceId {
+        let place = Place::new(holder);
+        match self.free_places.pop() {
+            Some(id) => {
+                *self.place_mut(id) = place;
+                id
+            }
+            None => {
+                let id = u32::try_from(self.places.len()).expect("fewer than 2^32 places");
+                self.places.push(place);
+                PlaceId(id)
+            }
+        }
+    }
+
+    /// Forgets a place that no flow uses any more.
+    pub fn remove_place(&mut self, id: PlaceId) {
+        self.set_timer(id, Mono::NEVER);
+        self.free_places.push(id);
+    }
+
+    /// The limit at a place.
+    pub fn limit(&self, id: PlaceId) -> Option<&Limit> {
+        match &self.place(id).holder {
+            Holder::Limit(limit) => Some(limit),
+            Holder::Gate(_) => None,
+        }
+    }
+
+    /// The limit at a place, to be granted, released or saved. Whoever changes
+    /// what fits calls [`Schedule::mark`] afterwards.
+    pub fn limit_mut(&mut self, id: PlaceId) -> Option<&mut Limit> {
+        match &mut self.place_mut(id).holder {
+            Holder::Limit(limit) => Some(limit),
+            Holder::Gate(_) => None,
+        }
+    }
+
+    /// Gives a limit new numbers while flows wait at it.
+    pub fn reconfigure(&mut self, now: &Now, id: PlaceId, spec: LimitSpec) {
+        let place = self.place_mut(id);
+        if let Holder::Limit(limit) = &mut place.holder {
+            limit.reconfigure(now, spec);
+            place.shape = limit.shape();
+        }
+        self.mark(id);
+    }
+
+    /// Makes a flow known. `places` are all it must pass, the gate last.
+    pub fn add_flow(
+        &mut self,
+        id: FlowId,
+        class: Class,
+        tenant: TenantId,
+        weight: u32,
+        places: &[PlaceId],
+    ) {
+        let stops = places
+            .iter()
+            .map(|&place| Stop {
+                place,
+                node: self.nodes.join(place, class, tenant, weight),
+            })
+            .collect();
+        let entry = Entry {
+            class,
+            cost: 1,
+            standing: Standing::Idle,
+            fresh: true,
+            by_credit: false,
+            parked: false,
+            soft: false,
+            claims: 0,
+            hops: 0,
+            stops,
+            previous: None,
+            next: None,
+        };
+        if self.flows.len() <= id.index() {
+            self.flows.resize_with(id.index() + 1, || None);
+        }
+        if let Some(slot) = self.flows.get_mut(id.index()) {
+            *slot = Some(entry);
+        }
+    }
+
+    /// Forgets a flow, wherever it stands.
+    pub fn remove_flow(&mut self, id: FlowId) {
+        self.withdraw(id);
+        if let Some(entry) = self.flows.get_mut(id.index()).and_then(Option::take) {
+            for stop in &entry.stops {
+                self.nodes.leave(stop.node);
+            }
+        }
+    }
+
+    /// The flow has a message of this cost to send. A flow that stands
+    /// somewhere already keeps its place.
+    pub fn offer(&mut self, id: FlowId, cost: u32) {
+        let entry = self.entry_mut(id);
+        if entry.standing == Standing::Idle && !entry.parked {
+            entry.standing = Standing::Arriving;
+            entry.cost = cost;
+            entry.fresh = true;
+            self.tasks.push_back(Task::Place(id));
+            self.count_active(id, true);
+        }
+    }
+
+    /// The flow has nothing to send any more, or must not send for now.
+    pub fn withdraw(&mut self, id: FlowId) {
+        let Some(entry) = self.flows.get(id.index()).and_then(Option::as_ref) else {
+            return;
+        };
+        match entry.standing {
+            Standing::Idle => return,
+            // Its task finds it idle and does nothing.
+            Standing::Arriving => {}
+            Standing::Waiting { .. } => self.leave_queue(id),
+            Standing::Booked { .. } => self.unbook(id),
+        }
+        self.rest(id);
+    }
+
+    /// Keeps a flow from being placed until [`Schedule::unpark`].
+    pub fn park(&mut self, id: FlowId) {
+        self.withdraw(id);
+        self.entry_mut(id).parked = true;
+    }
+
+    /// Lets a parked flow be offered again.
+    pub fn unpark(&mut self, id: FlowId) {
+        self.entry_mut(id).parked = false;
+    }
+
+    /// Looks at a place again before the step ends: something about it changed.
+    pub fn mark(&mut self, id: PlaceId) {
+        let place = self.place_mut(id);
+        if !place.marked {
+            place.marked = true;
+            self.tasks.push_back(Task::Serve(id));
+        }
+    }
+
+    /// Does what is to be done, at most `budget` visits of it. Whether all is
+    /// done; if not, call again.
+    pub fn run(&mut self, now: &Now, budget: &mut u32, outlet: &mut impl Outlet) -> bool {
+        self.wake_timers(now);
+        while *budget > 0 {
+            let Some(task) = self.tasks.pop_front() else {
+                return true;
+            };
+            match task {
+                Task::Place(flow) => self.place_flow(now, flow, budget, outlet),
+                Task::Serve(place) => {
+                    self.place_mut(place).marked = false;
+                    self.serve(now, place, budget, outlet);
+                }
+            }
+        }
+        self.tasks.is_empty()
+    }
+
+    /// When [`Schedule::run`] wants to be called again.
+    pub fn next_wake(&self) -> Mono {
+        if !self.tasks.is_empty() {
+            return Mono(0);
+        }
+        self.timers.first().map_or(Mono::NEVER, |&(at, _)| at)
+    }
+
+    /// Whether a flow waits, is booked or is about to be placed.
+    pub fn is_active(&self, id: FlowId) -> bool {
+        self.entry(id).standing != Standing::Idle
+    }
+
+    /// How often a flow was looked at so far.
+    pub fn visits(&self) -> u64 {
+        self.visits
+    }
+
+    /// The next limit that spends granted or reserved tokens and was drawn on,
+    /// or lacks them.
+    pub fn take_fed(&mut self) -> Option<PlaceId> {
+        let id = self.fed.pop()?;
+        self.place_mut(id).fed_noted = false;
+        Some(id)
+    }
+
+    /// The most urgent class that waits at a place, and how many tokens those
+    /// of it that stand first would take.
+    pub fn wanted_at(&self, id: PlaceId) -> Option<(Class, u32)> {
+        let place = self.place(id);
+        let booked = place.book.first().map(|&(class, _, flow)| (class, flow));
+        let waiting = Class::ALL
+            .into_iter()
+            .find_map(|class| Some((class, self.first_waiter(id, class)?.1)));
+        let (class, flow) = booked.into_iter().chain(waiting).min()?;
+        Some((class, self.entry(flow).cost))
+    }
+
+    /// How many nodes and booked flows want tokens of a place.
+    pub fn demand_at(&self, id: PlaceId) -> usize {
+        let place = self.place(id);
+        place.book.len()
+            + place
+                .classes
+                .iter()
+                .map(|queue| queue.nodes.len())
+                .sum::<usize>()
+    }
+
+    fn set_timer(&mut self, id: PlaceId, at: Mono) {
+        let old = std::mem::replace(&mut self.place_mut(id).timer, at);
+        if old == at {
+            return;
+        }
+        if old != Mono::NEVER {
+            self.timers.remove(&(old, id));
+        }
+        if at != Mono::NEVER {
+            self.timers.insert((at, id));
+        }
+    }
+
+    /// The next gate whose waiters changed.
+    pub fn take_changed_gate(&mut self) -> Option<PlaceId> {
+        let id = self.changed_gates.pop()?;
+        self.place_mut(id).gate_changed = false;
+        Some(id)
+    }
+
+    /// Remembers that a limit which spends granted tokens needs a look.
+    fn note_fed(&mut self, id: PlaceId) {
+        let place = self.place_mut(id);
+        if place.is_fed && !place.fed_noted {
+            place.fed_noted = true;
+            self.fed.push(id);
+        }
+    }
+
+    /// The flow stands nowhere any more.
+    fn rest(&mut self, id: FlowId) {
+        self.entry_mut(id).standing = Standing::Idle;
+        self.count_active(id, false);
+    }
+
+    fn count_active(&mut self, id: FlowId, more: bool) {
+        for index in self.entry(id).stop_indices() {
+            let place = self.entry(id).stop(index).place;
+            let active = &mut self.place_mut(place).active;
+            *active = if more { *active + 1 } else { *active - 1 };
+        }
+    }
+
+    fn wake_timers(&mut self, now: &Now) {
+        while let Some(&(at, id)) = self.timers.first() {
+            if at > now.mono {
+                break;
+            }
+            self.timers.remove(&(at, id));
+            self.place_mut(id).timer = Mono::NEVER;
+            self.mark(id);
+        }
+    }
+
+    fn place(&self, id: PlaceId) -> &Place {
+        self.places
+            .get(id.0 as usize)
+            .expect("a place of this schedule")
+    }
+
+    fn place_mut(&mut self, id: PlaceId) -> &mut Place {
+        self.places
+            .get_mut(id.0 as usize)
+            .expect("a place of this schedule")
+    }
+
+    fn entry(&self, id: FlowId) -> &Entry {
+        self.flows
+            .get(id.index())
+            .and_then(Option::as_ref)
+            .expect("a flow of this schedule")
+    }
+
+    fn entry_mut(&mut self, id: FlowId) -> &mut Entry {
+        self.flows
+            .get_mut(id.index())
+            .and_then(Option::as_mut)
+            .expect("a flow of this schedule")
+    }
+}

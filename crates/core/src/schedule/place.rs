@@ -1,0 +1,283 @@
+//! A place where flows can wait: a limit, or the gate of a lane's pool.
+//!
+//! A place knows who waits here by class (in tag order), who is booked and
+//! needs this place next (by age of ticket), and how much of what becomes
+//! available is spoken for. It decides nothing by itself; see `turn`.
+
+use std::collections::BTreeSet;
+
+use super::node::NodeId;
+use crate::class::Class;
+use crate::handle::{FlowId, LaneId};
+use crate::limit::need::Need;
+use crate::limit::token_bucket::TokenBucket;
+use crate::limit::{Fill, Kind, Limit, Shape, Until};
+use crate::time::{Mono, Nanos, Now};
+
+/// A place's index. Limits and gates share one numbering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlaceId(pub u32);
+
+/// What holds flows at a place.
+#[derive(Debug)]
+pub enum Holder {
+    /// A limit that flows pass by themselves.
+    Limit(Box<Limit>),
+    /// A lane's gate: opens when an account is ready and has an idle session.
+    Gate(LaneId),
+}
+
+/// The age of a booking. Older ones collect first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ticket(pub u64);
+
+/// The waiters of one class.
+#[derive(Debug, Default)]
+pub(super) struct ClassQueue {
+    /// Nodes with waiting flows, by tag and then by arrival.
+    pub nodes: BTreeSet<(u64, u64, NodeId)>,
+    /// The sum of their weights.
+    pub weight: u64,
+    /// `v`: the start tag last served.
+    pub virtual_time: u64,
+    /// What this class may take out of turn, in thousandths of a token.
+    pub credit: u64,
+    /// Costs of all booked flows of this class that need this place.
+    pub soft: u64,
+    /// Costs of those that stand in this place's own book.
+    pub booked: u64,
+}
+
+/// A place and everything that waits at it.
+#[derive(Debug)]
+pub struct Place {
+    pub(super) holder: Holder,
+    pub(super) shape: Shape,
+    pub(super) classes: [ClassQueue; Class::COUNT],
+    /// Booked flows that need this place next, most urgent class and oldest
+    /// ticket first.
+    pub(super) book: BTreeSet<(Class, Ticket, FlowId)>,
+    /// Tokens held by booked flows; costly places only.
+    pub(super) claimed: u64,
+    /// The flows that hold them: a few.
+    pub(super) holders: Vec<(Class, Ticket, FlowId)>,
+    /// A sliding window admits in lumps, and a flow that needs nothing else
+    /// would take each lump whole while others collect what they lack. So while
+    /// others may come, those who wait here go at the window's mean rate.
+    pub(super) pacer: Option<TokenBucket>,
+    /// How many flows that need this place have something to send.
+    pub(super) active: u32,
+    /// How many of them wait here.
+    pub(super) waiting: u32,
+    /// The largest cost seen here.
+    pub(super) cost_max: u32,
+    /// When the place wants to be looked at again.
+    pub(super) timer: Mono,
+    /// Whether it stands in the list of places to be served.
+    pub(super) marked: bool,
+    /// Whether it stands in the list of gates that the pool must hear of.
+    pub(super) gate_changed: bool,
+    /// Whether it spends tokens that a ledger granted or the journal reserved.
+    pub(super) is_fed: bool,
+    pub(super) fed_noted: bool,
+    /// The mean time between grants, for places without a rate.
+    pub(super) pace: Nanos,
+    pub(super) granted_at: Mono,
+}
+
+impl Place {
+    pub(super) fn new(holder: Holder) -> Self {
+        let shape = match &holder {
+            Holder::Limit(limit) => limit.shape(),
+            Holder::Gate(_) => Shape {
+                kind: Kind::Concurrency,
+                capacity: u32::MAX,
+                rate: None,
+            },
+        };
+        let is_fed = match &holder {
+            Holder::Limit(limit) => limit.is_leased() || limit.needs_reserve(),
+            Holder::Gate(_) => false,
+        };
+        Self {
+            holder,
+            shape,
+            classes: Default::default(),
+            book: BTreeSet::new(),
+            claimed: 0,
+            holders: Vec::new(),
+            pacer: pacer_of(shape),
+            active: 0,
+            waiting: 0,
+            cost_max: 1,
+            timer: Mono::NEVER,
+            marked: false,
+            gate_changed: false,
+            is_fed,
+            fed_noted: false,
+            pace: Nanos::from_millis(100),
+            granted_at: Mono(0),
+        }
+    }
+
+    pub(super) fn class(&self, class: Class) -> &ClassQueue {
+        self.classes
+            .get(class.index())
+            .expect("one queue per class")
+    }
+
+    pub(super) fn class_mut(&mut self, class: Class) -> &mut ClassQueue {
+        self.classes
+            .get_mut(class.index())
+            .expect("one queue per class")
+    }
+
+    pub(super) fn is_gate(&self) -> bool {
+        matches!(self.holder, Holder::Gate(_))
+    }
+
+    /// A bucket with room for two of this cost: it can be kept above zero at no
+    /// loss, so nobody needs to hold its tokens while collecting others.
+    pub(super) fn is_cheap(&self, cost: u32) -> bool {
+        self.shape.kind == Kind::TokenBucket && self.shape.capacity >= cost.saturating_mul(2).max(2)
+    }
+
+    /// Whether anybody waits or is booked here.
+    pub(super) fn is_wanted(&self) -> bool {
+        !self.book.is_empty() || self.classes.iter().any(|queue| !queue.nodes.is_empty())
+    }
+
+    /// Whether anybody of this class or a higher one waits here.
+    pub(super) fn has_waiters_from(&self, class: Class) -> bool {
+        self.classes
+            .iter()
+            .take(class.index() + 1)
+            .any(|queue| !queue.nodes.is_empty())
+    }
+
+    /// Whether anybody of a class above this one waits here.
+    pub(super) fn has_waiters_above(&self, class: Class) -> bool {
+        self.classes
+            .iter()
+            .take(class.index())
+            .any(|queue| !queue.nodes.is_empty())
+    }
+
+    /// Whether anybody of a class below this one waits or is booked here.
+    pub(super) fn has_demand_below(&self, class: Class) -> bool {
+        self.classes
+            .iter()
+            .skip(class.index() + 1)
+            .any(|queue| !queue.nodes.is_empty() || queue.soft > 0)
+    }
+
+    /// What higher classes are booked for here, wherever they stand.
+    pub(super) fn soft_above(&self, class: Class) -> u64 {
+        self.classes
+            .iter()
+            .take(class.index())
+            .map(|queue| queue.soft)
+            .sum()
+    }
+
+    /// Tokens spoken for before a newcomer of this class.
+    pub(super) fn ahead(&self, class: Class) -> u64 {
+        self.soft_above(class) + self.class(class).booked
+    }
+
+    /// The tokens kept for higher classes.
+    pub(super) fn floor(&self, now: &Now, class: Class) -> Need {
+        match &self.holder {
+            Holder::Limit(limit) => limit.floor(now, class, self.cost_max),
+            Holder::Gate(_) => Need::ZERO,
+        }
+    }
+
+    /// `y`: what must be available so that a newcomer of this class and cost
+    /// takes nothing from those before it.
+    pub(super) fn need(&self, now: &Now, class: Class, cost: u32) -> Need {
+        let spoken_for = self.claimed + self.ahead(class) + u64::from(cost);
+        Need(spoken_for.saturating_mul(1_000)) + self.floor(now, class)
+    }
+
+    /// `R`: what waiters of this place leave for flows that come from another.
+    pub(super) fn reserve(&self, now: &Now, class: Class) -> Need {
+        let queue = self.class(class);
+        if self.is_leased() || (queue.nodes.len() == 1 && self.has_demand_below(class)) {
+            return Need::ZERO;
+        }
+        let burst = Need::whole(self.shape.capacity).minus(self.floor(now, class));
+        let cost = Need::whole(self.cost_max);
+        let spare = burst.minus(cost).0;
+        if burst.0 >= 3 * cost.0 {
+            Need((spare * 2 / 5).max(cost.0))
+        } else {
+            Need(spare / 2)
+        }
+    }
+
+    /// When the pacer lets a waiter go; at once if there is none.
+    pub(super) fn paced_until(&self, now: Mono, cost: u32) -> Mono {
+        match self
+            .pacer
+            .as_ref()
+            .map(|pacer| pacer.until(now, Need::whole(cost)))
+        {
+            Some(Until::At(at)) => at,
+            _ => now,
+        }
+    }
+
+    pub(super) fn is_leased(&self) -> bool {
+        matches!(&self.holder, Holder::Limit(limit) if limit.is_leased())
+    }
+
+    pub(super) fn fits(&self, now: &Now, class: Class, need: Need) -> bool {
+        match &self.holder {
+            Holder::Limit(limit) => limit.fits(now, class, need),
+            Holder::Gate(_) => false,
+        }
+    }
+
+    pub(super) fn until(&self, now: &Now, class: Class, need: Need) -> Until {
+        match &self.holder {
+            Holder::Limit(limit) => limit.until(now, class, need),
+            Holder::Gate(_) => Until::Released,
+        }
+    }
+
+    /// The time in which this place gives out `amount`, as far as it knows.
+    pub(super) fn time_for(&self, amount: Need) -> Nanos {
+        match self.shape.rate {
+            Some(rate) => Nanos(rate.time_for(amount.0).0 / 1_000),
+            None => Nanos(self.pace.0.saturating_mul(amount.0) / 1_000),
+        }
+    }
+
+    /// Notes a grant, for the pace of places without a rate.
+    pub(super) fn note_grant(&mut self, now: Mono, cost: u32) {
+        if let Some(pacer) = &mut self.pacer
+            && pacer.fits(now, Need::whole(cost))
+        {
+            pacer.take(now, cost);
+        }
+        let gap = now.since(self.granted_at);
+        self.granted_at = now;
+        // An idle stretch says nothing about the pace under demand.
+        let gap = gap.0.min(self.pace.0.saturating_mul(4).max(1_000));
+        self.pace = Nanos((self.pace.0 * 7 + gap) / 8);
+    }
+}
+
+/// The share of a window that may be taken in one go while others may come.
+const PACER_SHARE: u32 = 32;
+
+fn pacer_of(shape: Shape) -> Option<TokenBucket> {
+    let rate = shape.rate.filter(|_| shape.kind == Kind::SlidingWindow)?;
+    Some(TokenBucket::new(
+        rate,
+        (shape.capacity / PACER_SHARE).max(2),
+        Mono(0),
+        Fill::Full,
+    ))
+}

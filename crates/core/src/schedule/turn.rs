@@ -1,0 +1,591 @@
+//! Placing, turns, attempts, collecting, sending: the decisions of the
+//! schedule. The terms are those of the module's doc.
+
+use super::entry::Standing;
+use super::place::{Holder, PlaceId, Ticket};
+use super::{Outlet, Schedule, Task};
+use crate::class::Class;
+use crate::handle::FlowId;
+use crate::limit::need::Need;
+use crate::limit::{Kind, Until};
+use crate::time::{Mono, Nanos, Now};
+
+/// Claims that may be held at one costly place at a time.
+const TURNS_OUT_MAX: usize = 1;
+/// What each lower class with waiters earns of every grant, in thousandths.
+const LOWER_CLASS_PERMILLE: u64 = 20;
+/// A wait for the next place that is not worth another queue, if both are cheap.
+const PATIENCE_CHEAP: Nanos = Nanos::from_millis(10);
+/// The same, if one of them is costly.
+const PATIENCE_COSTLY: Nanos = Nanos::from_millis(30);
+
+impl Schedule {
+    /// Sends a flow that nothing holds, or finds the place where it waits.
+    pub(super) fn place_flow(
+        &mut self,
+        now: &Now,
+        flow: FlowId,
+        budget: &mut u32,
+        outlet: &mut impl Outlet,
+    ) {
+        let Some(entry) = self.flows.get_mut(flow.index()).and_then(Option::as_mut) else {
+            return;
+        };
+        if entry.standing != Standing::Arriving {
+            return;
+        }
+        *budget = budget.saturating_sub(1);
+        entry.by_credit = false;
+        self.note_cost(flow);
+        if self.is_free(now, flow, outlet) {
+            self.visits += 1;
+            self.charge(flow);
+            self.dispatch(now, flow, outlet);
+        } else if self.may_book_at_once(now, flow, outlet) {
+            self.visits += 1;
+            self.take_ticket(flow);
+            self.collect(now, flow, None, outlet);
+        } else {
+            let stop = self.bottleneck(now, flow, outlet);
+            self.enter_queue(flow, stop);
+        }
+    }
+
+    /// Serves a place: those booked here first, then turns for those who wait.
+    pub(super) fn serve(
+        &mut self,
+        now: &Now,
+        id: PlaceId,
+        budget: &mut u32,
+        outlet: &mut impl Outlet,
+    ) {
+        while self.serve_one(now, id, outlet) {
+            *budget = budget.saturating_sub(1);
+            if *budget == 0 {
+                self.mark(id);
+                return;
+            }
+        }
+        self.arm(now, id);
+    }
+
+    /// One booked flow or one waiter moves on; false if nobody can.
+    pub(super) fn serve_one(&mut self, now: &Now, id: PlaceId, outlet: &mut impl Outlet) -> bool {
+        let place = self.place(id);
+        if let Some(&(class, _, flow)) = place.book.first()
+            && !place.has_waiters_above(class)
+            && self.booked_may_pass(now, id, flow, outlet)
+        {
+            let stop = self.stop_at(flow, id);
+            self.leave_book(flow);
+            if !self.place(id).is_gate() && !self.place(id).is_cheap(self.entry(flow).cost) {
+                self.claim(flow, stop);
+            }
+            self.collect(now, flow, Some(stop), outlet);
+            return true;
+        }
+        let Some((class, by_credit)) = self.class_to_serve(id) else {
+            return false;
+        };
+        let Some((node, flow)) = self.first_waiter(id, class) else {
+            return false;
+        };
+        if !self.may_turn(now, id, class, flow, by_credit, outlet) {
+            return false;
+        }
+        let tag = self.nodes.get(node).queued_at.map_or(0, |(tag, _)| tag);
+        self.leave_queue(flow);
+        if by_credit {
+            let cost = u64::from(self.entry(flow).cost) * 1_000;
+            let queue = self.place_mut(id).class_mut(class);
+            queue.credit = queue.credit.saturating_sub(cost);
+        }
+        self.entry_mut(flow).by_credit = by_credit;
+        self.attempt(now, flow, self.stop_at(flow, id), tag, outlet);
+        true
+    }
+
+    /// A flow whose turn came at one stop tries the others.
+    fn attempt(&mut self, now: &Now, flow: FlowId, from: u8, tag: u64, outlet: &mut impl Outlet) {
+        self.visits += 1;
+        if let Some(stop) = self.blocking_stop(now, flow, from, outlet) {
+            let entry = self.entry_mut(flow);
+            entry.hops = entry.hops.saturating_add(1);
+            self.enter_queue(flow, stop);
+            return;
+        }
+        let entry = self.entry(flow);
+        let (class, id, cost) = (entry.class, entry.stop(from).place, entry.cost);
+        self.take_ticket(flow);
+        self.advance(id, class, tag);
+        if !self.place(id).is_gate() && !self.place(id).is_cheap(cost) {
+            self.claim(flow, from);
+        }
+        self.collect(now, flow, Some(from), outlet);
+    }
+
+    /// Sends a booked flow that lacks nothing, or books it where it lacks most.
+    /// The stop it comes from counts as passed.
+    fn collect(&mut self, now: &Now, flow: FlowId, from: Option<u8>, outlet: &mut impl Outlet) {
+        let mut cheap: Option<(Nanos, u8)> = None;
+        let mut costly: Option<((u8, Nanos), u8)> = None;
+        for index in self.entry(flow).stop_indices() {
+            if Some(index) == from || self.has_collected(now, flow, index, outlet) {
+                continue;
+            }
+            let entry = self.entry(flow);
+            let place = self.place(entry.stop(index).place);
+            let wait = self.wait_for_booked(now, flow, index);
+            if place.is_cheap(entry.cost) {
+                cheap = cheap.max(Some((wait, index)));
+            } else {
+                // Windows first, then slots, then the slowest bucket, gates last.
+                let rank = match place.shape.kind {
+                    _ if place.is_gate() => 0,
+                    Kind::SlidingWindow | Kind::CalendarWindow => 3,
+                    Kind::Concurrency => 2,
+                    Kind::TokenBucket | Kind::LeakyBucket => 1,
+                };
+                costly = costly.max(Some(((rank, wait), index)));
+            }
+        }
+        match (cheap, costly) {
+            (None, None) => self.dispatch(now, flow, outlet),
+            (Some((_, index)), _) => self.enter_book(flow, index),
+            (None, Some(((_, wait), index))) => {
+                if self.entry(flow).claims != 0 && wait > self.patience(flow, index, None) {
+                    self.unbook(flow);
+                    let entry = self.entry_mut(flow);
+                    entry.hops = entry.hops.saturating_add(1);
+                    self.enter_queue(flow, index);
+                } else {
+                    self.enter_book(flow, index);
+                }
+            }
+        }
+    }
+
+    /// Takes every limit and hands the head over; then the flow is placed anew.
+    fn dispatch(&mut self, now: &Now, flow: FlowId, outlet: &mut impl Outlet) {
+        let charged = self.entry(flow).cost;
+        match outlet.prepare(now, flow) {
+            Some(cost) if cost == charged => {
+                self.take_all(now, flow);
+                self.end_booking(flow);
+                let next = outlet.send(now, flow);
+                self.settle_in(flow, next);
+            }
+            // Another message came to the head, or none is left: what was
+            // charged for the old one is taken back.
+            other => {
+                self.refund(flow);
+                self.end_booking(flow);
+                self.settle_in(flow, other);
+            }
+        }
+    }
+
+    /// After a send: the flow goes on with its next message, or rests.
+    fn settle_in(&mut self, flow: FlowId, next: Option<u32>) {
+        let entry = self.entry_mut(flow);
+        entry.hops = 0;
+        entry.fresh = false;
+        match next {
+            Some(cost) if !entry.parked => {
+                entry.cost = cost;
+                entry.standing = Standing::Arriving;
+                self.tasks.push_back(Task::Place(flow));
+            }
+            _ => self.rest(flow),
+        }
+    }
+
+    fn take_all(&mut self, now: &Now, flow: FlowId) {
+        let entry = self.entry(flow);
+        let (class, cost) = (entry.class, entry.cost);
+        for index in entry.stop_indices() {
+            let id = self.entry(flow).stop(index).place;
+            let place = self.place_mut(id);
+            if let Holder::Limit(limit) = &mut place.holder {
+                limit.take(now, class, cost);
+            }
+            place.note_grant(now.mono, cost);
+            if place.is_fed {
+                self.note_fed(id);
+            }
+            let place = self.place_mut(id);
+            for queue in place.classes.iter_mut().skip(class.index() + 1) {
+                if queue.nodes.is_empty() {
+                    queue.credit = 0;
+                } else {
+                    queue.credit += u64::from(cost) * LOWER_CLASS_PERMILLE;
+                }
+            }
+        }
+    }
+
+    /// The most urgent class that waits, or a lower one that earned a turn.
+    fn class_to_serve(&self, id: PlaceId) -> Option<(Class, bool)> {
+        let place = self.place(id);
+        let highest = Class::ALL
+            .into_iter()
+            .find(|&c| !place.class(c).nodes.is_empty())?;
+        let earned = highest.below().find(|&class| {
+            let cost = self
+                .first_waiter(id, class)
+                .map(|(_, flow)| self.entry(flow).cost);
+            cost.is_some_and(|cost| place.class(class).credit >= u64::from(cost) * 1_000)
+        });
+        Some(earned.map_or((highest, false), |class| (class, true)))
+    }
+
+    /// Whether a waiter's turn has come.
+    fn may_turn(
+        &self,
+        now: &Now,
+        id: PlaceId,
+        class: Class,
+        flow: FlowId,
+        by_credit: bool,
+        outlet: &impl Outlet,
+    ) -> bool {
+        let place = self.place(id);
+        let cost = self.entry(flow).cost;
+        if let Holder::Gate(lane) = place.holder {
+            return outlet.gate_open(lane, class);
+        }
+        if !place.is_cheap(cost) && place.holders.len() >= TURNS_OUT_MAX {
+            return false;
+        }
+        if self.others_may_come(id, flow) && place.paced_until(now.mono, cost) > now.mono {
+            return false;
+        }
+        self.turn_need(now, id, flow, by_credit)
+            .is_some_and(|need| place.fits(now, class, need))
+    }
+
+    /// What must be available before a waiter's turn; none if not even a full
+    /// limit would do, since so many are booked: then a send marks the place.
+    fn turn_need(&self, now: &Now, id: PlaceId, flow: FlowId, by_credit: bool) -> Option<Need> {
+        let place = self.place(id);
+        let entry = self.entry(flow);
+        let (class, cost) = (entry.class, entry.cost);
+        if by_credit {
+            return Some(Need((place.claimed + u64::from(cost)) * 1_000));
+        }
+        let need = place.need(now, class, cost);
+        if !place.is_cheap(cost) {
+            return Some(need);
+        }
+        let burst = Need::whole(place.shape.capacity);
+        // Where nobody can come from elsewhere everything may be used.
+        let reserve = if self.others_may_come(id, flow) {
+            place.reserve(now, class)
+        } else {
+            Need::ZERO
+        };
+        (need <= burst).then(|| (need + reserve).min(burst))
+    }
+
+    /// Whether flows that need this place stand elsewhere.
+    fn others_may_come(&self, id: PlaceId, flow: FlowId) -> bool {
+        let place = self.place(id);
+        let arriving = self.entry(flow).standing == Standing::Arriving;
+        place.active > place.waiting + u32::from(arriving)
+    }
+
+    /// Whether the first booked flow at a place finds there what it lacks.
+    fn booked_may_pass(
+        &mut self,
+        now: &Now,
+        id: PlaceId,
+        flow: FlowId,
+        outlet: &impl Outlet,
+    ) -> bool {
+        let (class, cost) = (self.entry(flow).class, self.entry(flow).cost);
+        if let Holder::Gate(lane) = self.place(id).holder {
+            return outlet.gate_open(lane, class);
+        }
+        loop {
+            let need = self.booked_need(now, flow, self.stop_at(flow, id));
+            let place = self.place(id);
+            let crowded = !place.is_cheap(cost) && place.holders.len() >= TURNS_OUT_MAX;
+            if !crowded && place.fits(now, class, need) {
+                return true;
+            }
+            if !self.take_claim_from_younger(id, flow) {
+                return false;
+            }
+        }
+    }
+
+    /// What must be available for a booked flow at one of its stops.
+    fn booked_need(&self, now: &Now, flow: FlowId, index: u8) -> Need {
+        let entry = self.entry(flow);
+        let place = self.place(entry.stop(index).place);
+        let cost = u64::from(entry.cost);
+        let own_claim = if entry.holds(index) { cost } else { 0 };
+        let claimed = place.claimed - own_claim;
+        if entry.by_credit {
+            return Need((claimed + cost) * 1_000);
+        }
+        let older = match place.book.first() {
+            Some(&(class, ticket, _)) if (class, ticket) < (entry.class, self.ticket(flow)) => {
+                place.class(entry.class).booked
+            }
+            _ => 0,
+        };
+        let spoken_for = claimed + place.soft_above(entry.class) + older + cost;
+        Need(spoken_for * 1_000) + place.floor(now, entry.class)
+    }
+
+    fn has_collected(&self, now: &Now, flow: FlowId, index: u8, outlet: &impl Outlet) -> bool {
+        let entry = self.entry(flow);
+        let place = self.place(entry.stop(index).place);
+        if entry.holds(index) {
+            // Granted tokens can run out under a claim: a lease ends.
+            return place.fits(now, entry.class, Need::whole(entry.cost));
+        }
+        match place.holder {
+            Holder::Gate(lane) => outlet.gate_open(lane, entry.class),
+            Holder::Limit(_) => place.fits(now, entry.class, self.booked_need(now, flow, index)),
+        }
+    }
+
+    fn wait_for_booked(&self, now: &Now, flow: FlowId, index: u8) -> Nanos {
+        let entry = self.entry(flow);
+        let need = self.booked_need(now, flow, index);
+        self.token_wait(now, entry.stop(index).place, entry.class, need)
+    }
+
+    /// Whether every stop has what the flow needs and nobody is before it.
+    fn is_free(&self, now: &Now, flow: FlowId, outlet: &impl Outlet) -> bool {
+        let entry = self.entry(flow);
+        entry.stops.iter().all(|stop| {
+            let place = self.place(stop.place);
+            if place.has_waiters_from(entry.class) {
+                return false;
+            }
+            // A flow that goes on leaves the reserve alone, as in a turn: else
+            // a lone flow would drain the bucket that others come to.
+            if entry.fresh || place.is_gate() {
+                return self.is_open(now, stop.place, entry.class, entry.cost, outlet);
+            }
+            if self.others_may_come(stop.place, flow)
+                && place.paced_until(now.mono, entry.cost) > now.mono
+            {
+                return false;
+            }
+            self.turn_need(now, stop.place, flow, false)
+                .is_some_and(|need| place.fits(now, entry.class, need))
+        })
+    }
+
+    /// Whether a newcomer of this class and cost would find the place open.
+    fn is_open(
+        &self,
+        now: &Now,
+        id: PlaceId,
+        class: Class,
+        cost: u32,
+        outlet: &impl Outlet,
+    ) -> bool {
+        let place = self.place(id);
+        match place.holder {
+            Holder::Gate(lane) => place.ahead(class) == 0 && outlet.gate_open(lane, class),
+            Holder::Limit(_) => place.fits(now, class, place.need(now, class, cost)),
+        }
+    }
+
+    /// A flow that was empty may take a ticket without a queue where only a
+    /// cheap limit is short for a moment and nobody is there.
+    fn may_book_at_once(&self, now: &Now, flow: FlowId, outlet: &impl Outlet) -> bool {
+        let entry = self.entry(flow);
+        entry.fresh
+            && entry.stops.iter().all(|stop| {
+                let place = self.place(stop.place);
+                if place.has_waiters_from(entry.class) {
+                    return false;
+                }
+                if self.is_open(now, stop.place, entry.class, entry.cost, outlet) {
+                    return true;
+                }
+                let need = place.need(now, entry.class, entry.cost);
+                let patience = PATIENCE_CHEAP.max(place.time_for(Need::whole(entry.cost * 3)));
+                place.is_cheap(entry.cost)
+                    && !place.is_leased()
+                    && place.ahead(entry.class) == 0
+                    && self.token_wait(now, stop.place, entry.class, need) <= patience
+            })
+    }
+
+    /// The stop whose queue will reach the flow last.
+    fn bottleneck(&self, now: &Now, flow: FlowId, outlet: &impl Outlet) -> u8 {
+        let entry = self.entry(flow);
+        let mut worst = (Nanos::ZERO, Nanos::ZERO, 0);
+        for index in entry.stop_indices() {
+            let stop = entry.stop(index);
+            let place = self.place(stop.place);
+            let open = self.is_open(now, stop.place, entry.class, entry.cost, outlet);
+            if open && !place.has_waiters_from(entry.class) {
+                continue;
+            }
+            let queue = self.queue_wait(entry, stop);
+            let need = place.need(now, entry.class, entry.cost);
+            let tokens = if open {
+                Nanos::ZERO
+            } else {
+                self.token_wait(now, stop.place, entry.class, need)
+            };
+            worst = worst.max((queue + tokens, tokens + Nanos(1), index));
+        }
+        worst.2
+    }
+
+    /// The stop that holds a flow although its turn came at another, if any:
+    /// others are rightly before it there, or the wait is not worth a booking.
+    fn blocking_stop(&self, now: &Now, flow: FlowId, from: u8, outlet: &impl Outlet) -> Option<u8> {
+        let entry = self.entry(flow);
+        let mut worst: Option<(Nanos, u8)> = None;
+        for index in entry.stop_indices().filter(|&index| index != from) {
+            let stop = entry.stop(index);
+            let place = self.place(stop.place);
+            let open = self.is_open(now, stop.place, entry.class, entry.cost, outlet);
+            let wait = if open {
+                Nanos::ZERO
+            } else {
+                let need = place.need(now, entry.class, entry.cost);
+                self.token_wait(now, stop.place, entry.class, need)
+            };
+            let others_first = !entry.by_credit && self.others_first(flow, index);
+            if others_first || wait > self.patience(flow, index, Some(from)) {
+                worst = worst.max(Some((self.queue_wait(entry, stop) + wait, index)));
+            }
+        }
+        worst.map(|(_, index)| index)
+    }
+
+    /// Whether flows that wait at a stop come before this one there.
+    fn others_first(&self, flow: FlowId, index: u8) -> bool {
+        let entry = self.entry(flow);
+        let stop = entry.stop(index);
+        let place = self.place(stop.place);
+        if place.has_waiters_above(entry.class) {
+            return true;
+        }
+        let mine = self.start_tag(stop.place, entry.class, stop.node, entry.fresh);
+        place
+            .class(entry.class)
+            .nodes
+            .first()
+            .is_some_and(|&(tag, _, _)| tag < mine)
+    }
+
+    /// How long a flow waits for a stop as a booked one before it gives way.
+    /// Patience grows with each time it was sent on: capping it where a costly
+    /// place is involved starved flows.
+    fn patience(&self, flow: FlowId, index: u8, from: Option<u8>) -> Nanos {
+        let entry = self.entry(flow);
+        let place = self.place(entry.stop(index).place);
+        let from = from.map(|from| self.place(entry.stop(from).place));
+        let cheap = place.is_cheap(entry.cost) && from.is_none_or(|from| from.is_cheap(entry.cost));
+        if cheap {
+            let base = PATIENCE_CHEAP.times(1 << entry.hops.min(2));
+            return base.max(place.time_for(Need::whole(entry.cost.saturating_mul(3))));
+        }
+        let base = PATIENCE_COSTLY.times(1 << entry.hops.min(20));
+        let turn = place.time_for(Need::whole(entry.cost));
+        let faster = from.is_some_and(|from| turn < from.time_for(Need::whole(entry.cost)));
+        if faster { base.max(turn) } else { base }
+    }
+
+    /// Sets the timer for the next booked flow or turn, if time alone brings it.
+    fn arm(&mut self, now: &Now, id: PlaceId) {
+        self.note_fed(id);
+        let mut at = Mono::NEVER;
+        let place = self.place(id);
+        if !place.is_gate() {
+            let mut consider = |need: Need, class: Class, paced: Mono| {
+                let time = match place.until(now, class, need) {
+                    Until::At(time) => time.max(paced),
+                    Until::Now => paced,
+                    _ => return,
+                };
+                if time > now.mono {
+                    at = at.min(time);
+                }
+            };
+            if let Some(&(class, _, flow)) = place.book.first() {
+                consider(
+                    self.booked_need(now, flow, self.stop_at(flow, id)),
+                    class,
+                    Mono(0),
+                );
+            }
+            if let Some((class, by_credit)) = self.class_to_serve(id)
+                && let Some((_, flow)) = self.first_waiter(id, class)
+            {
+                if let Some(need) = self.turn_need(now, id, flow, by_credit) {
+                    let cost = self.entry(flow).cost;
+                    let paced = if self.others_may_come(id, flow) {
+                        place.paced_until(now.mono, cost)
+                    } else {
+                        now.mono
+                    };
+                    consider(need, class, paced);
+                }
+            }
+        }
+        self.set_timer(id, at);
+    }
+
+    /// Whether [`Schedule::serve`] would find something to do at a place.
+    pub(super) fn would_serve(&self, now: &Now, id: PlaceId, outlet: &impl Outlet) -> bool {
+        let place = self.place(id);
+        if let Some(&(class, _, flow)) = place.book.first()
+            && !place.has_waiters_above(class)
+            && (place.is_cheap(self.entry(flow).cost) || place.holders.len() < TURNS_OUT_MAX)
+            && place.fits(
+                now,
+                class,
+                self.booked_need(now, flow, self.stop_at(flow, id)),
+            )
+        {
+            return true;
+        }
+        self.class_to_serve(id).is_some_and(|(class, by_credit)| {
+            self.first_waiter(id, class)
+                .is_some_and(|(_, flow)| self.may_turn(now, id, class, flow, by_credit, outlet))
+        })
+    }
+
+    fn note_cost(&mut self, flow: FlowId) {
+        let entry = self.entry(flow);
+        let cost = entry.cost;
+        for index in entry.stop_indices() {
+            let id = self.entry(flow).stop(index).place;
+            let place = self.place_mut(id);
+            if cost > place.cost_max {
+                place.cost_max = cost;
+                if let Holder::Limit(limit) = &mut place.holder {
+                    limit.expect_cost(cost);
+                }
+            }
+        }
+    }
+
+    fn stop_at(&self, flow: FlowId, id: PlaceId) -> u8 {
+        let entry = self.entry(flow);
+        entry
+            .stop_indices()
+            .find(|&index| entry.stop(index).place == id)
+            .expect("a flow stands only at its own stops")
+    }
+
+    fn ticket(&self, flow: FlowId) -> Ticket {
+        match self.entry(flow).standing {
+            Standing::Booked { ticket, .. } => ticket,
+            _ => Ticket(u64::MAX),
+        }
+    }
+}
