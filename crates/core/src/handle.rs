@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+pub use crate::schedule::place::PlaceId;
+
 macro_rules! handles {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
@@ -35,10 +37,10 @@ handles! {
     PoolId;
     /// An account.
     AccountId;
-    /// An open session of an account to a destination.
+    /// An open session of an account to a destination, within its pool.
     SessionId;
-    /// A limit.
-    LimitId;
+    /// A limit of an account, or of an account at a destination.
+    AccountLimitId;
 }
 
 /// A permit in flight. The generation tells a late answer to an old permit
@@ -54,3 +56,21 @@ pub struct PermitId {
 /// The number of an append: the store confirms them in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppendNo(pub u64);
+
+/// A session, wherever it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionRef {
+    /// Whose accounts it belongs to.
+    pub pool: PoolId,
+    /// Which of that pool's.
+    pub session: SessionId,
+}
+
+/// A limit, wherever it is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LimitId {
+    /// Flows wait at it themselves.
+    Place(PlaceId),
+    /// It opens and shuts an account, or an account at a destination.
+    Account(AccountLimitId),
+}

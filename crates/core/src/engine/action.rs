@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::class::Class;
-use crate::handle::{AccountId, AppendNo, FlowId, LaneId, PermitId, SessionId};
+use crate::flow::FlowKey;
+use crate::handle::{AccountId, AppendNo, FlowId, LaneId, PermitId, SessionRef, LimitId};
 use crate::limit::saved::Saved;
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
-use crate::outcome::LastError;
 use crate::policy::key::LimitKey;
-use crate::schedule::place::PlaceId;
+use crate::retry::dead_letter::{DeadLetter, LastError};
 use crate::time::{Nanos, Wall};
 
 /// One thing to be done outside.
@@ -20,15 +20,15 @@ pub enum Action {
     /// Make a record durable; answered by `Committed` or `CommitFailed`.
     Append { no: AppendNo, record: Record },
     /// Ask the ledger for tokens of a limit.
-    Lease { limit: PlaceId, key: Arc<LimitKey>, class: Class, tokens: u32 },
-    /// Give tokens back that were asked for so long ago and are not needed.
-    GiveBack { key: Arc<LimitKey>, tokens: u32, age: Nanos },
+    Lease { limit: LimitId, no: u32, key: Arc<LimitKey>, class: Class, tokens: u32 },
     /// Open a session of an account to a lane's destination.
-    OpenSession { session: SessionId, account: AccountId, lane: LaneId },
+    OpenSession { session: SessionRef, account: AccountId, lane: LaneId },
     /// Close a session.
-    CloseSession { session: SessionId },
+    CloseSession { session: SessionRef },
     /// Deliver a message over a session; answered by exactly one `Replied`.
     Deliver(Delivery),
+    /// A flow was given a number, by which the store keeps its messages.
+    OpenFlow { flow: FlowId, key: Arc<FlowKey> },
     /// Find out the destination of a domain.
     Resolve { domain: Name },
     /// Tell people.
@@ -41,7 +41,7 @@ pub struct Delivery {
     /// Names the delivery in its reply.
     pub permit: PermitId,
     /// Over which session.
-    pub session: SessionId,
+    pub session: SessionRef,
     /// Through which account.
     pub account: AccountId,
     /// Of which flow.
@@ -56,11 +56,15 @@ pub enum Record {
     /// The message waits until a time; an attempt was made, or not.
     Deferral { flow: FlowId, seq: Seq, until: Wall, attempt: Option<Box<Attempt>> },
     /// The message is done with.
-    Settlement { flow: FlowId, seq: Seq, state: State, last_error: Option<Box<LastError>> },
-    /// All waiting messages of the flow up to this one are cancelled.
+    Settlement { flow: FlowId, seq: Seq, state: State, error: Option<Box<LastError>> },
+    /// The message was given up.
+    Dead { flow: FlowId, seq: Seq, letter: Box<DeadLetter> },
+    /// All messages of the flow up to this one that wait in the store are
+    /// cancelled.
     Cancelled { flow: FlowId, through: Seq },
-    /// All waiting messages of the flow up to this one belong to another flow.
-    Moved { flow: FlowId, to: FlowId, through: Seq },
+    /// All messages of the flow up to this one that wait in the store belong to
+    /// another flow, and so do these, whose heads the engine held.
+    Moved { flow: FlowId, to: FlowId, through: Seq, held: Vec<Seq> },
     /// So many more tokens of a limit may be used than `saved` knows of.
     Reservation { key: Arc<LimitKey>, saved: Saved, block: u32 },
 }

@@ -19,10 +19,11 @@ pub enum Command {
     Resume { id: PauseId },
     /// Withdraw one message.
     Cancel { flow: FlowId, seq: Seq },
-    /// Withdraw everything that matches and waits now.
-    CancelAll { matches: Match },
-    /// Hand everything that matches and waits now to another pool.
-    MoveAll { matches: Match, pool: Name },
+    /// Withdraw everything that matches, waits, and was accepted by then.
+    CancelAll { matches: Match, through: Seq },
+    /// Hand everything that matches, waits, and was accepted by then to another
+    /// pool.
+    MoveAll { matches: Match, pool: Name, through: Seq },
     /// Finish what is in flight and send nothing more.
     Drain,
 }

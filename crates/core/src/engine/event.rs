@@ -5,24 +5,24 @@
 use crate::account::AccountSpec;
 use crate::destination::Destination;
 use crate::engine::command::Command;
-use crate::handle::{AppendNo, FlowId, PermitId, SessionId};
+use crate::handle::{AppendNo, FlowId, PermitId, SessionRef, LimitId};
 use crate::message::{Head, Seq};
 use crate::name::Name;
-use crate::policy::Policies;
+use crate::policy::set::Policies;
 use crate::reply::Reply;
-use crate::schedule::place::PlaceId;
 use crate::time::Nanos;
 
 /// One thing that happened.
 #[derive(Debug)]
 pub enum Event {
-    /// A message is durable and waits in its flow.
-    Accepted { flow: FlowId, head: Head },
-    /// The store has so many more messages of this flow ready to be paged:
-    /// found at start, or their due time came.
+    /// So many new messages are durable and wait in the store, in this flow.
+    Accepted { flow: FlowId, count: u32 },
+    /// So many more messages of this flow are ready in the store: found at
+    /// start, or their due time came.
     Due { flow: FlowId, count: u32 },
-    /// These messages of the flow, held by the engine or not, have expired.
-    Expired { flow: FlowId, seqs: Vec<Seq> },
+    /// These messages of the flow have expired; `held` if the engine has their
+    /// heads, or had.
+    Expired { flow: FlowId, seqs: Vec<Seq>, held: bool },
     /// The store's answer to [`Action::Page`](super::action::Action::Page), in
     /// order; fewer than asked for means that there are no more.
     Paged { flow: FlowId, heads: Vec<Head> },
@@ -33,20 +33,14 @@ pub enum Event {
     /// A domain's destination is known.
     Resolved { domain: Name, destination: Destination },
     /// A session that was asked for can take messages.
-    SessionReady { session: SessionId },
+    SessionReady { session: SessionRef },
     /// A session could not be opened, or has ended.
-    SessionClosed { session: SessionId },
+    SessionClosed { session: SessionRef },
     /// The answer to a delivery; exactly one per delivery counts.
-    Replied {
-        /// Which delivery.
-        permit: PermitId,
-        /// What the far end said.
-        reply: Reply,
-        /// Whether the session can take another message.
-        session_lives: bool,
-    },
-    /// The ledger's answer to a request for tokens.
-    Granted { limit: PlaceId, answer: LeaseAnswer },
+    /// `session_lives` if the session can take another message.
+    Replied { permit: PermitId, reply: Reply, session_lives: bool },
+    /// The ledger's answer to request `no` for tokens of a limit.
+    Granted { limit: LimitId, no: u32, answer: LeaseAnswer },
     /// The far end changed its mind about a message that it had accepted.
     Feedback { flow: FlowId, seq: Seq, reply: Reply },
     /// The policies in force are these from now on.

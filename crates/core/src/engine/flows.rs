@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::action::Action;
+use super::budgets::FlowBudgets;
 use super::recipients::RecipientRules;
 use crate::flow::FlowKey;
 use crate::handle::{FlowId, LaneId};
@@ -31,7 +32,7 @@ pub(super) struct Flow {
     pub slots: Box<[PlaceId]>,
     pub recipient_rules: Option<Arc<RecipientRules>>,
     /// Retry budgets of its tenant and campaign.
-    pub budgets: [Option<u32>; 2],
+    pub budgets: FlowBudgets,
     pub heads: VecDeque<Head>,
     /// Messages that are ready in the store and not held here.
     pub in_store: u32,

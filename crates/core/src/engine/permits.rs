@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
-use crate::handle::{AccountId, FlowId, LaneId, PermitId, SessionId};
-use crate::message::Head;
+use crate::handle::{AccountId, FlowId, LaneId, PermitId, SessionRef};
+use crate::message::{Head, Seq};
 use crate::schedule::place::PlaceId;
 use crate::time::Mono;
 
@@ -17,7 +17,7 @@ pub(super) struct Permit {
     pub flow: FlowId,
     pub lane: LaneId,
     pub account: AccountId,
-    pub session: SessionId,
+    pub session: SessionRef,
     pub head: Head,
     pub sent_at: Mono,
     /// Concurrency limits of the flow that hold a slot for it.
@@ -82,6 +82,14 @@ impl Permits {
     /// How many are in flight.
     pub fn len(&self) -> usize {
         self.in_flight
+    }
+
+    /// Whether a message is on its way. Looks at all that are: for rare use.
+    pub fn is_in_flight(&self, flow: FlowId, seq: Seq) -> bool {
+        self.slab
+            .iter()
+            .filter_map(|(_, permit)| permit.as_ref())
+            .any(|permit| permit.flow == flow && permit.head.seq == seq)
     }
 
     fn is_live(&self, id: PermitId) -> bool {

@@ -12,7 +12,7 @@ use crate::class::Class;
 use crate::limit::need::Need;
 use crate::limit::{Fill, Limit, Until};
 use crate::message::Recipient;
-use crate::policy::Applied;
+use crate::policy::applied::Applied;
 use crate::policy::key::LimitKey;
 use crate::time::{Mono, Now};
 

@@ -53,6 +53,19 @@ impl LastError {
     }
 }
 
+impl LastError {
+    /// What is kept of a message that costs more than a limit ever admits.
+    pub fn oversized(cost: u32) -> Self {
+        Self {
+            code: None,
+            enhanced: None,
+            class: ReplyClass::Other,
+            rule: Name::from("cost"),
+            text: format!("a cost of {cost} never fits a limit on its way"),
+        }
+    }
+}
+
 /// A message that was given up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {

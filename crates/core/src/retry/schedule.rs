@@ -33,6 +33,8 @@ pub enum DeathCause {
     Age,
     /// It may have been taken, and the settings forbid to risk a duplicate.
     Uncertain,
+    /// It costs more than one of its limits ever admits.
+    TooLarge,
 }
 
 impl DeathCause {
@@ -42,6 +44,7 @@ impl DeathCause {
             Self::Attempts => "attempts",
             Self::Age => "age",
             Self::Uncertain => "uncertain",
+            Self::TooLarge => "too_large",
         }
     }
 }

@@ -275,6 +275,21 @@ impl Schedule {
         Some((class, self.entry(flow).cost))
     }
 
+    /// How many flows of this class or a higher one wait or are booked at a
+    /// place.
+    pub fn waiting_at(&self, id: PlaceId, class: Class) -> u64 {
+        let place = self.place(id);
+        let booked = place.book.iter().filter(|(other, ..)| *other <= class).count() as u64;
+        let waiting: u64 = place
+            .classes
+            .iter()
+            .take(class.index() + 1)
+            .flat_map(|queue| &queue.nodes)
+            .map(|&(_, _, node)| u64::from(self.nodes.get(node).waiting))
+            .sum();
+        booked + waiting
+    }
+
     /// How many nodes and booked flows want tokens of a place.
     pub fn demand_at(&self, id: PlaceId) -> usize {
         let place = self.place(id);
@@ -284,6 +299,45 @@ impl Schedule {
                 .iter()
                 .map(|queue| queue.nodes.len())
                 .sum::<usize>()
+    }
+
+    /// Tokens taken from a fed limit since this was last asked.
+    pub fn take_spent(&mut self, id: PlaceId) -> u32 {
+        std::mem::take(&mut self.place_mut(id).spent)
+    }
+
+    /// Looks at a fed limit again at this time, whoever waits there.
+    pub fn look_at(&mut self, id: PlaceId, at: Mono) {
+        let place = self.place_mut(id);
+        place.look_at = at;
+        if at < place.timer {
+            self.set_timer(id, at);
+        }
+    }
+
+    /// The lane of a gate, the classes that want through it, and how many flows.
+    pub fn gate_backlog(&self, id: PlaceId) -> Option<(LaneId, Vec<Class>, u32)> {
+        let place = self.place(id);
+        let Holder::Gate(lane) = place.holder else {
+            return None;
+        };
+        let wanted = |class: &Class| {
+            let queue = place.class(*class);
+            !queue.nodes.is_empty() || queue.booked > 0
+        };
+        let classes = Class::ALL.into_iter().filter(wanted).collect();
+        Some((lane, classes, place.waiting + place.book.len() as u32))
+    }
+
+    /// Serves one flow at a gate for which an account was found; whether one
+    /// moved on.
+    pub fn serve_gate(&mut self, now: &Now, id: PlaceId, outlet: &mut impl Outlet) -> bool {
+        self.serve_one(now, id, outlet)
+    }
+
+    /// Tells the pool of a gate's waiters again.
+    pub fn gate_declined(&mut self, id: PlaceId) {
+        self.note_gate(id);
     }
 
     fn set_timer(&mut self, id: PlaceId, at: Mono) {

@@ -80,6 +80,9 @@ pub struct Place {
     /// Whether it spends tokens that a ledger granted or the journal reserved.
     pub(super) is_fed: bool,
     pub(super) fed_noted: bool,
+    /// Tokens taken since the feeder last asked, and when it wants a look.
+    pub(super) spent: u32,
+    pub(super) look_at: Mono,
     /// The mean time between grants, for places without a rate.
     pub(super) pace: Nanos,
     pub(super) granted_at: Mono,
@@ -115,6 +118,8 @@ impl Place {
             gate_changed: false,
             is_fed,
             fed_noted: false,
+            spent: 0,
+            look_at: Mono::NEVER,
             pace: Nanos::from_millis(100),
             granted_at: Mono(0),
         }

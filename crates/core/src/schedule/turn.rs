@@ -211,6 +211,7 @@ impl Schedule {
             }
             place.note_grant(now.mono, cost);
             if place.is_fed {
+                place.spent = place.spent.saturating_add(cost);
                 self.note_fed(id);
             }
             let place = self.place_mut(id);
@@ -535,6 +536,10 @@ impl Schedule {
                     consider(need, class, paced);
                 }
             }
+        }
+        let look_at = self.place(id).look_at;
+        if look_at > now.mono {
+            at = at.min(look_at);
         }
         self.set_timer(id, at);
     }

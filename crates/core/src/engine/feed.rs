@@ -1,0 +1,211 @@
+//! Where granted tokens come from: leases from a ledger, blocks from the
+//! journal.
+//!
+//! A fed limit spends only what it was given. Leased ones are given tokens by
+//! the ledger, sized by recent use and by what waits; one request per limit is
+//! under way at a time. Reserved ones are given blocks that the journal made
+//! durable before they are used, so that a restart never sends faster.
+
+use std::sync::Arc;
+
+use super::action::{Action, Alert, Record};
+use super::appends::Appends;
+use super::event::LeaseAnswer;
+use crate::class::Class;
+use crate::handle::LimitId;
+use crate::limit::need::Need;
+use crate::limit::{Grant, Limit};
+use crate::policy::key::LimitKey;
+use crate::policy::policy::WhenAway;
+use crate::time::{Mono, Nanos, Now, Wall};
+
+/// How long a limit that is open while its ledger is away spends at a time.
+const OPEN_LIFE: Nanos = Nanos::from_millis(200);
+/// The wait before an away ledger is asked again.
+const AWAY_PAUSE: Nanos = Nanos::from_millis(100);
+/// The share of the burst asked for before there is any use to go by.
+const FIRST_SHARE: u32 = 8;
+
+/// A request for tokens that has no answer yet.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    no: u32,
+    at: Mono,
+    wall: Wall,
+    class: Class,
+}
+
+impl Asked {
+    /// A lease is void if the clocks moved against each other while it was
+    /// asked for (the machine slept), and late answers are not trusted.
+    fn is_trustworthy(&self, now: &Now, life: Nanos) -> bool {
+        let mono = now.mono.since(self.at).0;
+        let wall = now.wall.since(self.wall).0;
+        mono <= life.0 / 2 && mono.abs_diff(wall) <= life.0 / 4
+    }
+}
+
+/// The feeding of one limit.
+#[derive(Debug)]
+pub(super) struct Feed {
+    key: Arc<LimitKey>,
+    when_away: WhenAway,
+    /// The request under way.
+    asked: Option<Asked>,
+    requests: u32,
+    /// Not to be asked again before this.
+    retry_at: Mono,
+    /// The life of the last lease.
+    life: Nanos,
+    /// Tokens taken since the last request, and the mean of that.
+    taken: u32,
+    use_per_request: u32,
+    away: bool,
+}
+
+/// What stands before a limit that needs tokens.
+pub(super) struct Demand {
+    pub class: Class,
+    pub cost: u32,
+    pub flows: usize,
+}
+
+impl Feed {
+    pub fn new(key: Arc<LimitKey>, when_away: WhenAway) -> Self {
+        Self {
+            key,
+            when_away,
+            asked: None,
+            requests: 0,
+            retry_at: Mono(0),
+            life: Nanos::from_millis(300),
+            taken: 0,
+            use_per_request: 0,
+            away: false,
+        }
+    }
+
+    /// Notes that tokens were taken.
+    pub fn note_taken(&mut self, cost: u32) {
+        self.taken = self.taken.saturating_add(cost);
+    }
+
+    /// Asks for more if the limit runs low. When to look again, if not asked.
+    pub fn refill(
+        &mut self,
+        now: &Now,
+        id: LimitId,
+        limit: &mut Limit,
+        demand: Option<Demand>,
+        appends: &mut Appends,
+        actions: &mut Vec<Action>,
+    ) -> Mono {
+        if limit.is_leased() {
+            return self.lease(now, id, limit, demand, actions);
+        }
+        if let Some(block) = limit.reservation_due() {
+            let saved = limit.save(now);
+            limit.reserve_asked(block);
+            let key = Arc::clone(&self.key);
+            appends.append(Record::Reservation { key, saved, block }, actions);
+        }
+        Mono::NEVER
+    }
+
+    fn lease(
+        &mut self,
+        now: &Now,
+        id: LimitId,
+        limit: &mut Limit,
+        demand: Option<Demand>,
+        actions: &mut Vec<Action>,
+    ) -> Mono {
+        if let Some(asked) = self.asked {
+            let deadline = asked.at + self.life.max(AWAY_PAUSE);
+            if now.mono < deadline {
+                return deadline;
+            }
+            // As good as away; what comes after all is not trusted.
+            return self.answered(now, limit, asked.no, LeaseAnswer::Away, actions);
+        }
+        if now.mono < self.retry_at {
+            return self.retry_at;
+        }
+        let Some(demand) = demand else {
+            return Mono::NEVER;
+        };
+        let low = Need::whole(demand.cost.max(self.use_per_request / 2));
+        if limit.fits(now, demand.class, low) {
+            return Mono::NEVER;
+        }
+        self.use_per_request = (self.use_per_request + self.taken).div_ceil(2);
+        self.taken = 0;
+        let waiting = u32::try_from(demand.flows).unwrap_or(u32::MAX).saturating_mul(demand.cost);
+        let first = (limit.spec().capacity() / FIRST_SHARE).max(1);
+        let tokens = self
+            .use_per_request
+            .saturating_mul(2)
+            .max(waiting.min(first))
+            .max(demand.cost)
+            .min(limit.spec().capacity());
+        self.requests += 1;
+        let (no, class) = (self.requests, demand.class);
+        self.asked = Some(Asked { no, at: now.mono, wall: now.wall, class });
+        let key = Arc::clone(&self.key);
+        actions.push(Action::Lease { limit: id, no, key, class, tokens });
+        now.mono + self.life.max(AWAY_PAUSE)
+    }
+
+    /// Takes the ledger's answer in. When to look again.
+    pub fn answered(
+        &mut self,
+        now: &Now,
+        limit: &mut Limit,
+        no: u32,
+        answer: LeaseAnswer,
+        actions: &mut Vec<Action>,
+    ) -> Mono {
+        let Some(asked) = self.asked.take_if(|asked| asked.no == no) else {
+            return Mono::NEVER;
+        };
+        let class = asked.class;
+        match answer {
+            LeaseAnswer::Leased { tokens, life, wait, spacing } => {
+                self.life = life;
+                self.away = false;
+                if asked.is_trustworthy(now, life) {
+                    let (usable_from, ends_at) = (asked.at + wait, asked.at + life);
+                    limit.grant(now, Grant { tokens, class, usable_from, ends_at, spacing });
+                    return usable_from;
+                }
+                self.retry_at = now.mono;
+                now.mono
+            }
+            LeaseAnswer::Refused { retry_after } => {
+                self.away = false;
+                self.retry_at = now.mono + retry_after;
+                self.retry_at
+            }
+            LeaseAnswer::Away => {
+                if !std::mem::replace(&mut self.away, true) {
+                    let key = Arc::clone(&self.key);
+                    actions.push(Action::Alert { alert: Alert::LedgerAway { key } });
+                }
+                self.retry_at = now.mono + AWAY_PAUSE;
+                self.grant_alone(now, limit, class);
+                self.retry_at
+            }
+        }
+    }
+
+    /// What the policy lets this node spend while the ledger is away.
+    fn grant_alone(&self, now: &Now, limit: &mut Limit, class: Class) {
+        let tokens = match self.when_away {
+            WhenAway::Closed => return,
+            WhenAway::Open => limit.spec().capacity(),
+            WhenAway::LocalShare => self.use_per_request,
+        };
+        let (usable_from, ends_at) = (now.mono, now.mono + OPEN_LIFE);
+        limit.grant(now, Grant { tokens, class, usable_from, ends_at, spacing: Nanos::ZERO });
+    }
+}

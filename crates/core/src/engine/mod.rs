@@ -1,0 +1,530 @@
+//! The engine: events in, actions out.
+//!
+//! [`Engine::step`] is the one entry. It takes what happened and the time, and
+//! says what is to be done; [`Engine::next_wake`] says when it wants to be
+//! called if nothing happens. A step does bounded work: what is left over
+//! (a policy change over a hundred thousand flows, a long queue at a gate)
+//! makes `next_wake` the present.
+//!
+//! Reading order: [`event`], [`action`], [`command`]; `flows` (heads and
+//! paging), `limits` and `feed` (what holds flows), `desk` and `account_limits`
+//! (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
+//! became of it), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
+//! flows, accounts, policies), `sweep` (changes over many flows), [`explain`].
+
+mod account_limits;
+pub mod action;
+mod appends;
+mod budgets;
+pub mod command;
+mod counter;
+mod desk;
+pub mod event;
+pub mod explain;
+mod feed;
+mod flows;
+mod limits;
+mod permits;
+mod recipients;
+mod replies;
+mod setup;
+mod sweep;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use self::account_limits::AccountLimits;
+use self::action::{Action, Record};
+use self::appends::Appends;
+use self::budgets::Budgets;
+use self::command::{Command, PauseId};
+use self::counter::Counter;
+use self::desk::Desk;
+use self::event::Event;
+use self::feed::Demand;
+pub use self::flows::HEADS_MAX;
+use self::flows::Flows;
+use self::limits::{FlowLimits, Maker};
+pub use self::limits::{SavedLimit, Start};
+use self::permits::Permits;
+use self::recipients::Recipients;
+use self::sweep::{Pause, Sweep};
+use crate::classify::Rules;
+use crate::destination::Destination;
+use crate::handle::{FlowId, LimitId};
+use crate::message::{Head, Seq, State};
+use crate::name::Name;
+use crate::policy::set::Policies;
+use crate::pool::{ClassMask, PoolSettings};
+use crate::reply::Reply;
+use crate::retry::schedule::{OnUncertain, RetrySchedules};
+use crate::schedule::{Schedule, TenantId};
+use crate::time::{Mono, Nanos, Now};
+
+/// Looks at flows and matches in one step.
+const STEP_BUDGET: u32 = 64;
+
+/// What an engine is told once.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How long and how often to try.
+    pub retry: RetrySchedules,
+    /// What becomes of a message whose answer was lost.
+    pub on_uncertain: OnUncertain,
+    /// Retries per thousand first attempts, and how many a minute always.
+    pub retry_budget: (u32, u32),
+    /// A delivery without an answer for this long is uncertain.
+    pub delivery_deadline: Nanos,
+    /// Whether limits are leased from a ledger.
+    pub leased: bool,
+    /// How pools keep their sessions.
+    pub pool: PoolSettings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            retry: RetrySchedules::default(),
+            on_uncertain: OnUncertain::default(),
+            retry_budget: (200, 10),
+            delivery_deadline: Nanos::from_secs(600),
+            leased: false,
+            pool: PoolSettings::default(),
+        }
+    }
+}
+
+/// Sizes that bound memory, for metrics and checks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Flows known.
+    pub flows: usize,
+    /// Heads held.
+    pub heads: u64,
+    /// Deliveries in flight.
+    pub in_flight: usize,
+    /// Appends not yet known to be durable.
+    pub unconfirmed: usize,
+    /// Looks at flows so far.
+    pub visits: u64,
+    /// Deliveries so far.
+    pub sends: u64,
+}
+
+/// Every delivery decision.
+#[derive(Debug)]
+pub struct Engine {
+    schedule: Schedule,
+    limits: FlowLimits,
+    counter: Counter,
+    rules: Rules,
+    tenants: BTreeMap<Name, TenantId>,
+    /// Flows that wait for their domain to be resolved.
+    unresolved: BTreeMap<Name, Vec<FlowId>>,
+    resolved: BTreeMap<Name, Destination>,
+    pauses: BTreeMap<PauseId, Pause>,
+    pause_ends: BTreeSet<(Mono, PauseId)>,
+    sweeps: VecDeque<Sweep>,
+}
+
+impl Engine {
+    /// An engine without flows and accounts.
+    pub fn new(settings: Settings, policies: Policies, start: Start, now: &Now) -> Self {
+        let (permille, floor) = settings.retry_budget;
+        let counter = Counter {
+            settings,
+            flows: Flows::default(),
+            desk: Desk::new(settings.pool),
+            permits: Permits::default(),
+            appends: Appends::default(),
+            budgets: Budgets::new(permille, floor),
+            recipients: Recipients::default(),
+            policies,
+            maker: Maker::new(settings.leased, start, now.mono),
+            matched: None,
+            draining: false,
+            actions: Vec::new(),
+            sends: 0,
+        };
+        Self {
+            schedule: Schedule::default(),
+            limits: FlowLimits::default(),
+            counter,
+            rules: Rules::generic(),
+            tenants: BTreeMap::new(),
+            unresolved: BTreeMap::new(),
+            resolved: BTreeMap::new(),
+            pauses: BTreeMap::new(),
+            pause_ends: BTreeSet::new(),
+            sweeps: VecDeque::new(),
+        }
+    }
+
+    /// Takes in what happened; `actions` gets what is to be done.
+    pub fn step(&mut self, now: &Now, event: Event, actions: &mut Vec<Action>) {
+        std::mem::swap(actions, &mut self.counter.actions);
+        self.take_in(now, event);
+        self.lapse(now);
+        self.work(now);
+        std::mem::swap(actions, &mut self.counter.actions);
+    }
+
+    fn take_in(&mut self, now: &Now, event: Event) {
+        match event {
+            Event::Accepted { flow, count } | Event::Due { flow, count } => {
+                self.more_in_store(flow, count);
+            }
+            Event::Paged { flow, heads } => self.paged(now, flow, &heads),
+            Event::Expired { flow, seqs, held } => self.expired(flow, &seqs, held),
+            Event::Committed { through } => self.committed(through),
+            Event::CommitFailed { through } => {
+                let counter = &mut self.counter;
+                counter.appends.fail(now.mono, through, &mut counter.actions);
+            }
+            Event::Resolved { domain, destination } => self.resolve(now, domain, destination),
+            Event::SessionReady { session } => {
+                let pool = self.counter.desk.pool_mut(session.pool);
+                pool.session_ready(now.mono, session.session);
+            }
+            Event::SessionClosed { session } => {
+                let pool = self.counter.desk.pool_mut(session.pool);
+                pool.session_closed(now.mono, session.session);
+            }
+            Event::Replied { permit, reply, session_lives } => {
+                self.replied(now, permit, &reply, session_lives);
+            }
+            Event::Granted { limit, no, answer } => self.granted(now, limit, no, answer),
+            Event::Feedback { flow, seq, reply } => self.feedback(flow, seq, &reply),
+            Event::PolicyChanged { policies } => {
+                self.counter.policies = *policies;
+                self.relimit_accounts(now);
+                self.sweeps.push_back(Sweep::relimit());
+            }
+            Event::AccountChanged { account } => self.set_account(now, *account),
+            Event::AccountRemoved { account } => self.counter.desk.remove_account(now, &account),
+            Event::Command(command) => self.command(now, command),
+            Event::Woke => {}
+        }
+    }
+
+    /// What time alone brings.
+    fn lapse(&mut self, now: &Now) {
+        self.counter.desk.wake(now);
+        while let Some(permit) = self.counter.permits.overdue(now.mono) {
+            let alert = action::Alert::WorkerLost { permit };
+            self.counter.actions.push(Action::Alert { alert });
+            self.replied(now, permit, &Reply::Uncertain, false);
+        }
+        while let Some(&(at, id)) = self.pause_ends.first() {
+            if at > now.mono {
+                break;
+            }
+            self.resume(id);
+        }
+        let counter = &mut self.counter;
+        counter.appends.retry(now.mono, STEP_BUDGET as usize, &mut counter.actions);
+    }
+
+    /// Places flows, serves limits and gates, opens and closes sessions, until
+    /// nothing is left to do or the step's budget is used up.
+    fn work(&mut self, now: &Now) {
+        let mut budget = STEP_BUDGET;
+        self.sweep(now);
+        loop {
+            let done = self.schedule.run(now, &mut budget, &mut self.counter);
+            self.feed(now);
+            self.tell_pools();
+            let matched = self.match_accounts(now, &mut budget);
+            self.open_and_close(now);
+            if budget == 0 || (done && !matched && self.schedule.next_wake() > now.mono) {
+                break;
+            }
+        }
+    }
+
+    /// Tells the pools which lanes have flows at their gates.
+    fn tell_pools(&mut self) {
+        while let Some(gate) = self.schedule.take_changed_gate() {
+            let Some((lane, classes, waiting)) = self.schedule.gate_backlog(gate) else {
+                continue;
+            };
+            let mask = classes.into_iter().fold(ClassMask::NONE, ClassMask::with);
+            let pool = self.counter.desk.lane(lane).pool;
+            self.counter.desk.pool_mut(pool).set_backlog(lane, mask, waiting);
+        }
+    }
+
+    /// Serves the gates for which the pools found an account. Whether any did.
+    fn match_accounts(&mut self, now: &Now, budget: &mut u32) -> bool {
+        if !self.counter.is_open() {
+            return false;
+        }
+        let mut any = false;
+        while let Some(pool) = self.counter.desk.first_touched() {
+            while *budget > 0 {
+                let Some((account, lane, class)) = self.counter.desk.next_match(pool) else {
+                    break;
+                };
+                any = true;
+                *budget -= 1;
+                self.counter.matched = Some(account);
+                let gate = self.counter.desk.lane(lane).gate;
+                let served = self.schedule.serve_gate(now, gate, &mut self.counter);
+                let used = self.counter.matched.take().is_none();
+                if !served || !used {
+                    self.counter.desk.pool_mut(pool).decline(lane, class);
+                    self.schedule.gate_declined(gate);
+                }
+                self.tell_pools();
+            }
+            if *budget == 0 {
+                return any;
+            }
+            self.open_and_close_in(now, pool);
+            self.counter.desk.untouch(pool);
+        }
+        any
+    }
+
+    fn open_and_close(&mut self, now: &Now) {
+        if !self.counter.is_open()
+            && let Some(pool) = self.counter.desk.first_touched()
+        {
+            self.open_and_close_in(now, pool);
+        }
+    }
+
+    fn open_and_close_in(&mut self, now: &Now, id: crate::handle::PoolId) {
+        let open = self.counter.is_open();
+        let counter = &mut self.counter;
+        let pool = counter.desk.pool_mut(id);
+        while let Some(session) = pool.next_close() {
+            let session = crate::handle::SessionRef { pool: id, session };
+            counter.actions.push(Action::CloseSession { session });
+        }
+        while open && let Some((session, account, lane)) = pool.next_open(now.mono) {
+            let session = crate::handle::SessionRef { pool: id, session };
+            counter.actions.push(Action::OpenSession { session, account, lane });
+        }
+    }
+
+    /// Gives limits that spend granted tokens what they lack.
+    fn feed(&mut self, now: &Now) {
+        while let Some(place) = self.schedule.take_fed() {
+            let demand = self.schedule.wanted_at(place).map(|(class, cost)| Demand {
+                class,
+                cost,
+                flows: self.schedule.demand_at(place),
+            });
+            let taken = self.schedule.take_spent(place);
+            let Some(feed) = self.limits.get_mut(place).and_then(|limit| limit.feed.as_mut())
+            else {
+                continue;
+            };
+            feed.note_taken(taken);
+            let Some(limit) = self.schedule.limit_mut(place) else { continue };
+            let counter = &mut self.counter;
+            let id = LimitId::Place(place);
+            let (appends, actions) = (&mut counter.appends, &mut counter.actions);
+            let again = feed.refill(now, id, limit, demand, appends, actions);
+            self.schedule.look_at(place, again);
+        }
+        let counter = &mut self.counter;
+        while let Some(id) = counter.desk.limits.pop_hungry() {
+            let Some(entry) = counter.desk.limits.get_mut(id) else { continue };
+            let demand = AccountLimits::demand(entry);
+            let Some(feed) = &mut entry.feed else { continue };
+            let (limit, appends) = (&mut entry.limit, &mut counter.appends);
+            let again = feed.refill(
+                now,
+                LimitId::Account(id),
+                limit,
+                Some(demand),
+                appends,
+                &mut counter.actions,
+            );
+            counter.desk.limits.wake_at(id, again);
+        }
+    }
+
+    fn granted(&mut self, now: &Now, id: LimitId, no: u32, answer: event::LeaseAnswer) {
+        let counter = &mut self.counter;
+        match id {
+            LimitId::Place(place) => {
+                let feed = self.limits.get_mut(place).and_then(|limit| limit.feed.as_mut());
+                if let (Some(feed), Some(limit)) = (feed, self.schedule.limit_mut(place)) {
+                    let again = feed.answered(now, limit, no, answer, &mut counter.actions);
+                    self.schedule.mark(place);
+                    self.schedule.look_at(place, again);
+                }
+            }
+            LimitId::Account(id) => {
+                let Some(entry) = counter.desk.limits.get_mut(id) else { return };
+                let Some(feed) = &mut entry.feed else { return };
+                let again =
+                    feed.answered(now, &mut entry.limit, no, answer, &mut counter.actions);
+                counter.desk.limits.note_changed(id);
+                counter.desk.limits.wake_at(id, again);
+            }
+        }
+    }
+
+    /// When the engine wants to be called if nothing happens before.
+    pub fn next_wake(&self) -> Mono {
+        let counter = &self.counter;
+        let pause_end = self.pause_ends.first().map_or(Mono::NEVER, |&(at, _)| at);
+        if !self.sweeps.is_empty() {
+            return Mono(0);
+        }
+        let desk = if counter.is_open() { counter.desk.next_wake() } else { Mono::NEVER };
+        self.schedule
+            .next_wake()
+            .min(desk)
+            .min(counter.permits.next_wake())
+            .min(counter.appends.next_wake())
+            .min(pause_end)
+    }
+
+    /// Sizes that bound memory.
+    pub fn gauges(&self) -> Gauges {
+        Gauges {
+            flows: self.counter.flows.len(),
+            heads: self.counter.flows.heads_held(),
+            in_flight: self.counter.permits.len(),
+            unconfirmed: self.counter.appends.len(),
+            visits: self.schedule.visits(),
+            sends: self.counter.sends,
+        }
+    }
+
+    /// Whether nothing is in flight and everything handed over is durable.
+    pub fn is_quiet(&self) -> bool {
+        self.counter.permits.len() == 0 && self.counter.appends.is_settled()
+    }
+
+    /// Recounts everything and says what is wrong, for tests and simulations.
+    pub fn check(&self, now: &Now) -> Result<(), String> {
+        self.schedule.check(now, &self.counter)
+    }
+
+    fn more_in_store(&mut self, id: FlowId, count: u32) {
+        let Some(flow) = self.counter.flows.get_mut(id) else {
+            return;
+        };
+        flow.in_store = flow.in_store.saturating_add(count);
+        if flow.pauses == 0 {
+            flow.page(id, &mut self.counter.actions);
+        }
+    }
+
+    fn paged(&mut self, now: &Now, id: FlowId, heads: &[Head]) {
+        let Some(flow) = self.counter.flows.get_mut(id) else {
+            return;
+        };
+        flow.paging = false;
+        let asked = HEADS_MAX.saturating_sub(flow.heads.len() as u32);
+        let got = heads.len() as u32;
+        flow.in_store = if got < asked.min(flow.in_store) { 0 } else { flow.in_store - got.min(flow.in_store) };
+        let (lane, cost_max) = (flow.lane, flow.cost_max);
+        for head in heads {
+            if head.cost > cost_max {
+                self.refuse_for_good(now, id, head);
+            } else {
+                if head.cost > 1 && let Some(lane) = lane {
+                    self.counter.desk.expect_cost(lane, head.cost);
+                }
+                if let Some(flow) = self.counter.flows.get_mut(id) {
+                    flow.heads.push_back(*head);
+                }
+            }
+        }
+        self.offer(id);
+    }
+
+    /// Lets the schedule know that a flow has something to send.
+    fn offer(&mut self, id: FlowId) {
+        let Some(flow) = self.counter.flows.get_mut(id) else {
+            return;
+        };
+        if flow.lane.is_some() && flow.pauses == 0 {
+            if let Some(head) = flow.heads.front() {
+                self.schedule.offer(id, head.cost);
+            }
+            flow.page(id, &mut self.counter.actions);
+        }
+    }
+
+    fn expired(&mut self, id: FlowId, seqs: &[Seq], held: bool) {
+        for &seq in seqs {
+            let Some(flow) = self.counter.flows.get_mut(id) else {
+                return;
+            };
+            let before = flow.heads.len();
+            flow.heads.retain(|head| head.seq != seq);
+            // One that is in flight is settled by its reply.
+            if flow.heads.len() < before || !held {
+                let record =
+                    Record::Settlement { flow: id, seq, state: State::Expired, error: None };
+                self.counter.append(record);
+            }
+        }
+        self.reconsider(id);
+    }
+
+    /// The head of a flow may have changed under the schedule.
+    fn reconsider(&mut self, id: FlowId) {
+        let Some(flow) = self.counter.flows.get_mut(id) else {
+            return;
+        };
+        if flow.lane.is_none() {
+            return;
+        }
+        if flow.heads.is_empty() {
+            self.schedule.withdraw(id);
+        }
+        self.offer(id);
+    }
+
+    fn committed(&mut self, through: crate::handle::AppendNo) {
+        let was_open = self.counter.is_open();
+        while let Some(record) = self.counter.appends.confirm(through) {
+            if let Record::Reservation { key, block, .. } = record {
+                self.reserved(&key, block);
+            }
+        }
+        let counter = &mut self.counter;
+        counter.appends.recovered(&mut counter.actions);
+        if !was_open && self.counter.is_open() {
+            self.sweeps.push_back(Sweep::gates());
+        }
+    }
+
+    fn reserved(&mut self, key: &crate::policy::key::LimitKey, block: u32) {
+        if let Some(place) = self.limits.find(key) {
+            if let Some(limit) = self.schedule.limit_mut(place) {
+                limit.reserve_committed(block);
+            }
+            self.schedule.mark(place);
+        }
+        if let Some(id) = self.counter.desk.limits.find(key) {
+            if let Some(entry) = self.counter.desk.limits.get_mut(id) {
+                entry.limit.reserve_committed(block);
+            }
+            self.counter.desk.limits.note_changed(id);
+        }
+    }
+
+    fn command(&mut self, now: &Now, command: Command) {
+        match command {
+            Command::Pause { id, matches, until } => self.pause(now, id, matches, until),
+            Command::Resume { id } => self.resume(id),
+            Command::Cancel { flow, seq } => self.cancel(flow, seq),
+            Command::CancelAll { matches, through } => {
+                self.sweeps.push_back(Sweep::cancel(matches, through));
+            }
+            Command::MoveAll { matches, pool, through } => {
+                self.sweeps.push_back(Sweep::relocate(matches, pool, through));
+            }
+            Command::Drain => self.counter.draining = true,
+        }
+    }
+}

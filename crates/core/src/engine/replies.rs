@@ -1,0 +1,117 @@
+//! What a reply means for the message, its account and its slots.
+
+use super::Engine;
+use super::action::{Action, Alert, Attempt, Record};
+use super::permits::Permit;
+use crate::handle::{FlowId, PermitId};
+use crate::message::{Head, Seq, State};
+use crate::outcome::{Outcome, ReplyScope, Verdict};
+use crate::reply::Reply;
+use crate::retry::dead_letter::{DeadLetter, LastError};
+use crate::retry::schedule::{DeathCause, Next};
+use crate::time::{Now, Wall};
+
+impl Engine {
+    /// A delivery was answered. A second answer finds no permit and is dropped.
+    pub(super) fn replied(&mut self, now: &Now, id: PermitId, reply: &Reply, lives: bool) {
+        let Some(permit) = self.counter.permits.end(id) else {
+            return;
+        };
+        self.release(now, &permit, lives);
+        let mut head = permit.head;
+        head.attempts = head.attempts.saturating_add(1);
+        if head.first_attempt_at == Wall::NEVER {
+            head.first_attempt_at = now.wall_at(permit.sent_at);
+        }
+        let outcome = self.rules.classify(reply, head.attempts);
+        self.tell_account(now, &permit, &outcome);
+        let Some(key) = self.counter.flows.get(permit.flow).map(|flow| flow.key.clone()) else {
+            return;
+        };
+        let settings = &self.counter.settings;
+        let policy = settings.retry.for_message(key.channel, key.class);
+        let next = policy.decide(now, &head, &outcome, settings.on_uncertain);
+        let record = self.record(now, permit.flow, &head, next, reply, &outcome);
+        self.counter.append(record);
+    }
+
+    fn record(
+        &self,
+        now: &Now,
+        flow: FlowId,
+        head: &Head,
+        next: Next,
+        reply: &Reply,
+        outcome: &Outcome,
+    ) -> Record {
+        let seq = head.seq;
+        match next {
+            Next::Settle(State::Delivered) => {
+                Record::Settlement { flow, seq, state: State::Delivered, error: None }
+            }
+            Next::Settle(state) => {
+                let error = Some(Box::new(LastError::of(reply, outcome)));
+                Record::Settlement { flow, seq, state, error }
+            }
+            Next::RetryAt { at, delay } => {
+                let error = LastError::of(reply, outcome);
+                let (first_attempt_at, attempts) = (head.first_attempt_at, head.attempts);
+                let attempt = Attempt { first_attempt_at, attempts, delay, error };
+                Record::Deferral { flow, seq, until: at, attempt: Some(Box::new(attempt)) }
+            }
+            Next::Dead(cause) => {
+                let error = LastError::of(reply, outcome);
+                let letter = Box::new(DeadLetter::new(head, now.wall, cause, error));
+                Record::Dead { flow, seq, letter }
+            }
+        }
+    }
+
+    /// Slots and the session come back.
+    fn release(&mut self, now: &Now, permit: &Permit, lives: bool) {
+        let cost = permit.head.cost;
+        let (account, lane, session) = (permit.account, permit.lane, permit.session);
+        self.counter.desk.released(now, account, lane, session, cost, lives);
+        for &place in &permit.slots {
+            if let Some(limit) = self.schedule.limit_mut(place) {
+                limit.release(cost);
+            }
+            self.schedule.mark(place);
+        }
+        if let Some(flow) = self.counter.flows.get_mut(permit.flow) {
+            flow.in_flight -= 1;
+        }
+    }
+
+    /// A reply that speaks of the account blocks it for as long as was asked.
+    fn tell_account(&mut self, now: &Now, permit: &Permit, outcome: &Outcome) {
+        if outcome.scope == ReplyScope::Account
+            && let Some(wait) = outcome.retry_after
+        {
+            self.counter.desk.block(permit.account, now.mono + wait);
+        }
+        if outcome.verdict == Verdict::Misconfigured
+            && let Some(account) = self.counter.desk.account(permit.account)
+        {
+            let alert = Alert::Authentication { account: account.spec.id.clone() };
+            self.counter.actions.push(Action::Alert { alert });
+        }
+    }
+
+    /// The far end took a message and sent it back later: it bounced after all.
+    pub(super) fn feedback(&mut self, flow: FlowId, seq: Seq, reply: &Reply) {
+        let outcome = self.rules.classify(reply, 1);
+        if outcome.verdict == Verdict::Bounced {
+            let error = Some(Box::new(LastError::of(reply, &outcome)));
+            self.counter.append(Record::Settlement { flow, seq, state: State::Bounced, error });
+        }
+    }
+
+    /// A message whose cost can never fit does not wait: it is a dead letter at
+    /// once, and says why.
+    pub(super) fn refuse_for_good(&mut self, now: &Now, flow: FlowId, head: &Head) {
+        let error = LastError::oversized(head.cost);
+        let letter = Box::new(DeadLetter::new(head, now.wall, DeathCause::TooLarge, error));
+        self.counter.append(Record::Dead { flow, seq: head.seq, letter });
+    }
+}

@@ -1,0 +1,177 @@
+//! New flows, lanes, accounts and policies.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::action::Action;
+use crate::account::AccountSpec;
+use crate::destination::Destination;
+use crate::flow::FlowKey;
+use crate::handle::{AccountId, FlowId, LaneId, PlaceId};
+use crate::limit::Kind;
+use crate::name::Name;
+use crate::schedule::TenantId;
+use crate::schedule::place::Holder;
+use crate::time::Now;
+
+impl Engine {
+    /// The flow of these facts, made if need be. A domain whose destination is
+    /// known goes straight to its lane.
+    pub fn open_flow(&mut self, now: &Now, mut key: FlowKey, actions: &mut Vec<Action>) -> FlowId {
+        if !key.destination.is_resolved()
+            && let Some(destination) = self.resolved.get(&key.destination.name)
+        {
+            key.destination = destination.clone();
+        }
+        if let Some(id) = self.counter.flows.find(&key) {
+            return id;
+        }
+        let id = self.counter.flows.next_id();
+        std::mem::swap(actions, &mut self.counter.actions);
+        let kept = Arc::new(key.clone());
+        self.counter.actions.push(Action::OpenFlow { flow: id, key: kept });
+        self.adopt(now, id, key);
+        std::mem::swap(actions, &mut self.counter.actions);
+        id
+    }
+
+    /// Takes over a flow that the store knew before the start.
+    pub fn adopt_flow(
+        &mut self,
+        now: &Now,
+        id: FlowId,
+        key: FlowKey,
+        actions: &mut Vec<Action>,
+    ) {
+        std::mem::swap(actions, &mut self.counter.actions);
+        self.adopt(now, id, key);
+        std::mem::swap(actions, &mut self.counter.actions);
+    }
+
+    fn adopt(&mut self, now: &Now, id: FlowId, key: FlowKey) {
+        let destination = key.destination.clone();
+        self.counter.flows.insert(id, key);
+        self.review_pauses(id);
+        if destination.is_resolved() {
+            self.attach(now, id);
+        } else {
+            let waiting = self.unresolved.entry(destination.name.clone()).or_default();
+            if waiting.is_empty() {
+                self.counter.actions.push(Action::Resolve { domain: destination.name });
+            }
+            waiting.push(id);
+        }
+    }
+
+    /// A domain's destination is known: its flows join their lanes.
+    pub(super) fn resolve(&mut self, now: &Now, domain: Name, destination: Destination) {
+        if !destination.is_resolved() {
+            return;
+        }
+        for id in self.unresolved.remove(&domain).unwrap_or_default() {
+            if let Some(flow) = self.counter.flows.get_mut(id) {
+                let mut key = (*flow.key).clone();
+                key.destination = destination.clone();
+                flow.key = Arc::new(key);
+            }
+            self.attach(now, id);
+            self.offer(id);
+        }
+        self.resolved.insert(domain, destination);
+    }
+
+    /// Works a flow's limits out and makes it known to the schedule.
+    pub(super) fn attach(&mut self, now: &Now, id: FlowId) {
+        let Some(key) = self.counter.flows.get(id).map(|flow| Arc::clone(&flow.key)) else {
+            return;
+        };
+        let lane = self.lane_of(&key);
+        let applied = self.counter.policies.for_flow(&key);
+        let weight = self.counter.policies.weight(&key);
+        let rules = self.counter.policies.for_recipient(&key);
+        let limits: Box<[PlaceId]> = applied
+            .iter()
+            .map(|applied| {
+                let maker = &mut self.counter.maker;
+                self.limits.join(now, applied, &mut self.schedule, maker)
+            })
+            .collect();
+        let is_slots = |place: &PlaceId| {
+            let limit = self.schedule.limit(*place);
+            limit.is_some_and(|limit| limit.shape().kind == Kind::Concurrency)
+        };
+        let slots = limits.iter().copied().filter(is_slots).collect();
+        let cost_max = applied.iter().map(|applied| applied.spec.capacity()).min();
+        let gate = self.counter.desk.lane(lane).gate;
+        let places: Vec<PlaceId> = limits.iter().copied().chain([gate]).collect();
+        let tenant = self.tenant(&key.tenant);
+        self.schedule.add_flow(id, key.class, tenant, weight, &places);
+        let budgets = self.counter.budgets.of(&key.tenant, key.campaign.as_ref());
+        if let Some(flow) = self.counter.flows.get_mut(id) {
+            flow.lane = Some(lane);
+            flow.limits = limits;
+            flow.slots = slots;
+            flow.budgets = budgets;
+            flow.cost_max = cost_max.unwrap_or(u32::MAX);
+            flow.recipient_rules = (!rules.is_empty()).then(|| Arc::new(rules));
+            if flow.pauses > 0 {
+                self.schedule.park(id);
+            }
+        }
+    }
+
+    /// Takes a flow out of the schedule, to be attached anew.
+    pub(super) fn detach(&mut self, id: FlowId) {
+        self.schedule.remove_flow(id);
+        let Some(flow) = self.counter.flows.get_mut(id) else {
+            return;
+        };
+        flow.lane = None;
+        for place in std::mem::take(&mut flow.limits) {
+            self.limits.leave(place, &mut self.schedule);
+        }
+    }
+
+    fn lane_of(&mut self, key: &FlowKey) -> LaneId {
+        let pool = self.counter.desk.pool_id(&key.pool);
+        if let Some(lane) = self.counter.desk.find_lane(pool, &key.destination) {
+            return lane;
+        }
+        let gate = self.schedule.add_place(Holder::Gate(self.counter.desk.next_lane()));
+        self.counter.desk.add_lane(key, pool, gate)
+    }
+
+    fn tenant(&mut self, name: &Name) -> TenantId {
+        let next = TenantId(u32::try_from(self.tenants.len()).expect("fewer than 2^32 tenants"));
+        *self.tenants.entry(name.clone()).or_insert(next)
+    }
+
+    pub(super) fn set_account(&mut self, now: &Now, spec: AccountSpec) {
+        let counter = &mut self.counter;
+        let id = counter.desk.set_account(now, spec, &counter.policies, &mut counter.maker);
+        self.review_account_pauses(id);
+    }
+
+    pub(super) fn relimit_accounts(&mut self, now: &Now) {
+        let counter = &mut self.counter;
+        let ids: Vec<AccountId> = counter.desk.accounts().map(|(id, _)| id).collect();
+        for id in ids {
+            counter.desk.relimit_account(now, id, &counter.policies, &mut counter.maker);
+        }
+    }
+
+    /// The account behind a handle, for whoever carries deliveries out.
+    pub fn account(&self, id: AccountId) -> Option<&AccountSpec> {
+        self.counter.desk.account(id).map(|account| &account.spec)
+    }
+
+    /// The destination of a lane, for whoever opens sessions.
+    pub fn lane_destination(&self, id: LaneId) -> &Destination {
+        &self.counter.desk.lane(id).destination
+    }
+
+    /// The facts of a flow.
+    pub fn flow_key(&self, id: FlowId) -> Option<&Arc<FlowKey>> {
+        self.counter.flows.get(id).map(|flow| &flow.key)
+    }
+}

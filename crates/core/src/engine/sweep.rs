@@ -1,0 +1,230 @@
+//! Changes over many flows, in slices.
+//!
+//! A policy change, a resume or a mass cancel may touch every flow there is. It
+//! is put on a list and goes on in slices, so that no step is long and sends go
+//! on meanwhile.
+
+use super::Engine;
+use super::action::Record;
+use super::command::PauseId;
+use crate::handle::{AccountId, FlowId};
+use crate::message::{Seq, State};
+use crate::name::Name;
+use crate::policy::matcher::Match;
+use crate::time::{Mono, Now, Wall};
+
+/// Flows in one slice.
+const SLICE: usize = 1_000;
+
+/// A change on its way over the flows.
+#[derive(Debug)]
+pub(super) struct Sweep {
+    work: Work,
+    /// The next flow (or gate) to be visited.
+    next: usize,
+}
+
+#[derive(Debug)]
+enum Work {
+    /// Limits are worked out anew.
+    Relimit,
+    /// Pauses are matched anew.
+    Pauses,
+    /// Gates are served again: sending was held.
+    Gates,
+    /// What matches is cancelled.
+    Cancel { matches: Match, through: Seq },
+    /// What matches goes to another pool.
+    Move { matches: Match, pool: Name, through: Seq },
+}
+
+impl Sweep {
+    const fn of(work: Work) -> Self {
+        Self { work, next: 0 }
+    }
+
+    pub const fn relimit() -> Self {
+        Self::of(Work::Relimit)
+    }
+
+    pub const fn gates() -> Self {
+        Self::of(Work::Gates)
+    }
+
+    pub const fn cancel(matches: Match, through: Seq) -> Self {
+        Self::of(Work::Cancel { matches, through })
+    }
+
+    pub const fn relocate(matches: Match, pool: Name, through: Seq) -> Self {
+        Self::of(Work::Move { matches, pool, through })
+    }
+}
+
+/// A pause in force.
+#[derive(Debug)]
+pub(super) struct Pause {
+    matches: Match,
+    until: Option<Mono>,
+}
+
+impl Engine {
+    /// Goes on with the first change on the list, one slice of it.
+    pub(super) fn sweep(&mut self, now: &Now) {
+        let Some(mut sweep) = self.sweeps.pop_front() else {
+            return;
+        };
+        let end = match sweep.work {
+            Work::Gates => self.counter.desk.lanes().len(),
+            _ => self.counter.flows.end(),
+        };
+        let slice_end = end.min(sweep.next + SLICE);
+        for index in sweep.next..slice_end {
+            self.visit(now, &sweep.work, index);
+        }
+        sweep.next = slice_end;
+        if sweep.next < end {
+            self.sweeps.push_front(sweep);
+        }
+    }
+
+    fn visit(&mut self, now: &Now, work: &Work, index: usize) {
+        let id = FlowId(index as u32);
+        match work {
+            Work::Gates => {
+                if let Some(lane) = self.counter.desk.lanes().get(index) {
+                    self.schedule.mark(lane.gate);
+                }
+            }
+            Work::Relimit => {
+                if self.counter.flows.get(id).is_some_and(|flow| flow.lane.is_some()) {
+                    self.detach(id);
+                    self.attach(now, id);
+                    self.offer(id);
+                }
+            }
+            Work::Pauses => {
+                self.review_pauses(id);
+                self.offer(id);
+            }
+            Work::Cancel { matches, through } => self.cancel_flow(matches, id, *through),
+            Work::Move { matches, pool, through } => {
+                self.move_flow(now, matches, id, pool, *through);
+            }
+        }
+    }
+
+    pub(super) fn pause(&mut self, now: &Now, id: PauseId, matches: Match, until: Option<Wall>) {
+        self.resume(id);
+        let until = until.map(|wall| now.mono_at(wall));
+        if let Some(at) = until {
+            self.pause_ends.insert((at, id));
+        }
+        self.pauses.insert(id, Pause { matches, until });
+        self.review_all_pauses();
+    }
+
+    pub(super) fn resume(&mut self, id: PauseId) {
+        if let Some(pause) = self.pauses.remove(&id) {
+            if let Some(at) = pause.until {
+                self.pause_ends.remove(&(at, id));
+            }
+            self.review_all_pauses();
+        }
+    }
+
+    fn review_all_pauses(&mut self) {
+        let accounts: Vec<AccountId> = self.counter.desk.accounts().map(|(id, _)| id).collect();
+        for id in accounts {
+            self.review_account_pauses(id);
+        }
+        self.sweeps.push_back(Sweep::of(Work::Pauses));
+    }
+
+    pub(super) fn review_account_pauses(&mut self, id: AccountId) {
+        let Some(account) = self.counter.desk.account(id) else {
+            return;
+        };
+        let facts = account.spec.facts();
+        let paused = self.pauses.values().any(|pause| pause.matches.matches_account(&facts));
+        if paused != account.paused {
+            self.counter.desk.set_paused(id, paused);
+        }
+    }
+
+    /// Counts the pauses that match a flow, and parks it or lets it go.
+    pub(super) fn review_pauses(&mut self, id: FlowId) {
+        let Some(flow) = self.counter.flows.get_mut(id) else {
+            return;
+        };
+        let matching = self.pauses.values().filter(|p| p.matches.matches_flow(&flow.key)).count();
+        let before = std::mem::replace(&mut flow.pauses, matching as u32);
+        if flow.lane.is_none() {
+            return;
+        }
+        match (before, matching) {
+            (0, 1..) => self.schedule.park(id),
+            (1.., 0) => self.schedule.unpark(id),
+            _ => {}
+        }
+    }
+
+    /// Withdraws one message, unless it is on its way.
+    pub(super) fn cancel(&mut self, id: FlowId, seq: Seq) {
+        let Some(flow) = self.counter.flows.get_mut(id) else {
+            return;
+        };
+        let before = flow.heads.len();
+        flow.heads.retain(|head| head.seq != seq);
+        let was_held = flow.heads.len() < before;
+        if was_held || !self.counter.permits.is_in_flight(id, seq) {
+            let state = State::Cancelled;
+            self.counter.append(Record::Settlement { flow: id, seq, state, error: None });
+        }
+        if was_held {
+            self.reconsider(id);
+        }
+    }
+
+    fn cancel_flow(&mut self, matches: &Match, id: FlowId, through: Seq) {
+        for seq in self.take_heads(matches, id, through).unwrap_or_default() {
+            let state = State::Cancelled;
+            self.counter.append(Record::Settlement { flow: id, seq, state, error: None });
+        }
+        if self.matches(matches, id) {
+            self.counter.append(Record::Cancelled { flow: id, through });
+            self.reconsider(id);
+        }
+    }
+
+    fn move_flow(&mut self, now: &Now, matches: &Match, id: FlowId, pool: &Name, through: Seq) {
+        let Some(mut key) = self.counter.flows.get(id).map(|flow| (*flow.key).clone()) else {
+            return;
+        };
+        if !matches.matches_flow(&key) || key.pool == *pool {
+            return;
+        }
+        key.pool = pool.clone();
+        let mut actions = std::mem::take(&mut self.counter.actions);
+        let to = self.open_flow(now, key, &mut actions);
+        self.counter.actions = actions;
+        let held = self.take_heads(matches, id, through).unwrap_or_default();
+        self.counter.append(Record::Moved { flow: id, to, through, held });
+        self.reconsider(id);
+    }
+
+    fn matches(&self, matches: &Match, id: FlowId) -> bool {
+        self.counter.flows.get(id).is_some_and(|flow| matches.matches_flow(&flow.key))
+    }
+
+    /// Takes the heads up to `through` out of a flow that matches.
+    fn take_heads(&mut self, matches: &Match, id: FlowId, through: Seq) -> Option<Vec<Seq>> {
+        let flow = self.counter.flows.get_mut(id)?;
+        if !matches.matches_flow(&flow.key) {
+            return None;
+        }
+        let (taken, kept) = flow.heads.iter().partition(|head| head.seq <= through);
+        flow.heads = kept;
+        let taken: Vec<crate::message::Head> = taken;
+        Some(taken.into_iter().map(|head| head.seq).collect())
+    }
+}
