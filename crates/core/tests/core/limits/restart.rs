@@ -194,11 +194,10 @@ proptest! {
     #[test]
     fn restart_never_sends_faster_token_bucket(
         count in 1..100_u32,
-        burst in 3..2_000_u32,
+        burst in prop_oneof![3..20_u32, 3..2_000_u32],
         ops in ops(),
     ) {
         let rate = Rate { count, per: Nanos(HOUR) };
-        prop_assume!(rate.time_for(u64::from(burst)) > Nanos::from_secs(5));
         let grants = lives(LimitSpec::TokenBucket { rate, burst }, ops);
         for (i, first) in grants.iter().enumerate() {
             let mut sum = 0;
