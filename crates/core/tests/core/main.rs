@@ -1,5 +1,6 @@
 //! What the decisions of Outflow must hold to: the one integration-test binary
 //! of `outflow-core`.
 mod classify;
+mod limits;
 mod policy;
 mod retry;

@@ -1,0 +1,197 @@
+//! A lease is never exceeded: by class, by time, by spacing.
+
+use outflow_core::class::Class;
+use outflow_core::limit::{Grant, Headroom, Limit, Need, Until};
+use outflow_core::time::{Mono, Nanos};
+use proptest::prelude::*;
+
+use super::{SECOND, at, cases, later, spec};
+
+fn leased(text: &str) -> Limit {
+    Limit::leased(spec(text), Headroom([200, 0, 0, 0]))
+}
+
+fn grant(tokens: u32, class: Class, usable_from: u64, ends_at: u64) -> Grant {
+    Grant {
+        tokens,
+        class,
+        usable_from: Mono(usable_from),
+        ends_at: Mono(ends_at),
+        spacing: Nanos::ZERO,
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Wait(u64),
+    Grant(Grant),
+    Take(Class, u32),
+    TakeWhenReady(Class, u32),
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let class = || (0..4_usize).prop_map(|index| Class::ALL[index]);
+    let grant = (1..10_u32, class(), 0..300_u64, 1..600_u64);
+    let op = prop_oneof![
+        4 => (0..200_u64).prop_map(Op::Wait),
+        4 => grant.prop_map(|(tokens, class, from, life)| Op::Grant(grant_of(tokens, class, from, life))),
+        6 => (class(), 1..4_u32).prop_map(|(class, cost)| Op::Take(class, cost)),
+        3 => (class(), 1..4_u32).prop_map(|(class, cost)| Op::TakeWhenReady(class, cost)),
+    ];
+    prop::collection::vec(op, 1..60)
+}
+
+/// Times are relative until it is granted.
+fn grant_of(tokens: u32, class: Class, from: u64, life: u64) -> Grant {
+    grant(tokens, class, from, from + life)
+}
+
+struct Take {
+    time: u64,
+    class: Class,
+    cost: u32,
+}
+
+/// No set of takes by a class and those below it, in any stretch, exceeds the
+/// batches of those classes that were good in that stretch.
+fn holds(takes: &[Take], grants: &[Grant]) {
+    for class in Class::ALL {
+        for (i, first) in takes.iter().enumerate() {
+            for last in &takes[i..] {
+                let inside = takes[i..].iter().filter(|take| take.time <= last.time);
+                let inside = inside.filter(|take| take.class >= class);
+                let taken: u32 = inside.map(|take| take.cost).sum();
+                let good = grants.iter().filter(|grant| {
+                    grant.class >= class
+                        && grant.usable_from.0 <= last.time
+                        && grant.ends_at.0 > first.time
+                });
+                assert!(taken <= good.map(|grant| grant.tokens).sum());
+            }
+        }
+    }
+}
+
+fn run(limit: &mut Limit, spacing: u64, ops: Vec<Op>) -> (Vec<Take>, Vec<Grant>) {
+    let (mut takes, mut grants) = (Vec::new(), Vec::new());
+    let mut now = at(1_000);
+    for op in ops {
+        match op {
+            Op::Wait(span) => now = later(&now, now.mono + Nanos(span)),
+            Op::Grant(relative) => {
+                let granted = Grant {
+                    usable_from: now.mono + Nanos(relative.usable_from.0),
+                    ends_at: now.mono + Nanos(relative.ends_at.0),
+                    spacing: Nanos(spacing),
+                    ..relative
+                };
+                limit.grant(&now, granted);
+                grants.push(granted);
+            }
+            Op::Take(class, cost) | Op::TakeWhenReady(class, cost) => {
+                let need = Need::whole(cost);
+                let until = limit.until(&now, class, need);
+                let fits_at = |mono| limit.fits(&later(&now, mono), class, need);
+                if let Until::At(time) = until {
+                    assert!(fits_at(time) && !fits_at(Mono(time.0 - 1)));
+                    if matches!(op, Op::TakeWhenReady(..)) {
+                        now = later(&now, time);
+                    }
+                }
+                if limit.fits(&now, class, need) {
+                    limit.take(&now, class, cost);
+                    let time = now.mono.0;
+                    takes.push(Take { time, class, cost });
+                }
+            }
+        }
+    }
+    (takes, grants)
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn never_more_than_granted_to_the_class_and_in_time(ops in ops()) {
+        let (takes, grants) = run(&mut leased("1000/s burst 1000"), 0, ops);
+        holds(&takes, &grants);
+    }
+
+    #[test]
+    fn spaced_runs_keep_their_gaps(ops in ops(), spacing in 1..50_u64) {
+        let (takes, grants) = run(&mut leased("1000/s spaced"), spacing, ops);
+        holds(&takes, &grants);
+        for pair in takes.windows(2) {
+            prop_assert!(pair[1].time - pair[0].time >= spacing * u64::from(pair[0].cost));
+        }
+    }
+}
+
+#[test]
+fn a_batch_serves_its_class_and_those_above() {
+    let mut limit = leased("100/s burst 100");
+    limit.grant(&at(0), grant(1, Class::Normal, 0, SECOND));
+    let fits = |limit: &Limit, class| limit.fits(&at(0), class, Need::whole(1));
+    assert!(Class::ALL.map(|class| fits(&limit, class)) == [true, true, true, false]);
+    limit.grant(&at(0), grant(1, Class::Critical, 0, SECOND));
+    limit.take(&at(0), Class::Critical, 1);
+    assert!(fits(&limit, Class::Normal), "critical takes its own first");
+}
+
+#[test]
+fn a_batch_is_void_at_its_end() {
+    let mut limit = leased("100/s burst 100");
+    assert_eq!(
+        limit.until(&at(0), Class::Low, Need::whole(1)),
+        Until::Granted
+    );
+    assert_eq!(
+        limit.until(&at(0), Class::Low, Need::whole(101)),
+        Until::Never
+    );
+    limit.grant(&at(0), grant(5, Class::Low, SECOND, 2 * SECOND));
+    assert_eq!(
+        limit.until(&at(0), Class::Low, Need::whole(5)),
+        Until::At(Mono(SECOND))
+    );
+    assert_eq!(
+        limit.until(&at(0), Class::Low, Need::whole(6)),
+        Until::Granted
+    );
+    assert!(limit.fits(&at(2 * SECOND - 1), Class::Low, Need::whole(5)));
+    assert!(!limit.fits(&at(2 * SECOND), Class::Low, Need::whole(1)));
+    assert!(limit.is_idle(&at(2 * SECOND)));
+}
+
+#[test]
+fn a_block_reaches_tokens_already_leased() {
+    let mut limit = leased("100/s burst 100");
+    limit.grant(&at(0), grant(5, Class::Low, 0, 2 * SECOND));
+    limit.block_until(Mono(SECOND));
+    assert!(!limit.fits(&at(0), Class::Critical, Need::whole(1)));
+    assert_eq!(
+        limit.until(&at(0), Class::Low, Need::whole(1)),
+        Until::At(Mono(SECOND))
+    );
+    limit.block_until(Mono(3 * SECOND));
+    assert_eq!(
+        limit.until(&at(0), Class::Low, Need::whole(1)),
+        Until::Granted
+    );
+}
+
+#[test]
+fn what_is_left_can_be_given_back_and_does_not_outlive_a_change() {
+    let mut limit = leased("100/s burst 100");
+    limit.grant(&at(0), grant(5, Class::Low, 0, SECOND));
+    limit.grant(&at(0), grant(3, Class::Low, 0, 2 * SECOND));
+    limit.take(&at(0), Class::Low, 2);
+    let returned: u32 = limit.drain(&at(0)).iter().map(|grant| grant.tokens).sum();
+    assert_eq!(returned, 6);
+    assert!(limit.is_idle(&at(0)));
+    limit.grant(&at(0), grant(5, Class::Low, 0, SECOND));
+    limit.reconfigure(&at(0), spec("10/s burst 100"));
+    assert!(!limit.fits(&at(0), Class::Critical, Need::whole(1)));
+    assert_eq!(limit.floor(&at(0), Class::Low, 1), Need::ZERO);
+}
