@@ -1,0 +1,317 @@
+//! The connect gate: accounts with room for a session, lanes that are short of
+//! one, pairs that may open.
+//!
+//! An account at its cap can still serve a lane that is short, by closing an
+//! idle session of another lane; that happens only once the other lane has held
+//! it for a while, or has no use for it. A session on its way counts as some
+//! sends that the lane has had already, so that one lane does not open for all.
+
+use crate::handle::{AccountId, LaneId, SessionId};
+use crate::time::Mono;
+
+use super::Pool;
+use super::bits::scan;
+use super::lane::Rich;
+use super::place::{Col, Row};
+use super::send::LOOKS;
+use super::session::{SessionNo, State};
+use super::timer::Timer;
+
+/// The most sends that an opening stands for in a lane's tag.
+const PROMISE: u32 = 10;
+/// A lane with more sessions than this times the free slots stands back.
+const RICH: u64 = 4;
+/// The most sessions, or accounts, looked at to take one from.
+const TAKE_LOOKS: usize = 8;
+
+/// What came of one search.
+enum Search {
+    Opened(SessionNo),
+    /// Something changed: search again.
+    Again,
+    Nothing,
+}
+
+impl Pool {
+    /// The next session to open. Answer with [`Pool::session_ready`] or
+    /// [`Pool::session_failed`]; tell [`Pool::set_room`] what the connection
+    /// rate says now before asking again.
+    pub fn next_open(&mut self, now: Mono) -> Option<(SessionId, AccountId, LaneId)> {
+        while let Some((row, col)) = self.freed.pop_front() {
+            let wanted = self.room.contains(row.0) && self.short.contains(col.0);
+            if wanted
+                && self.is_ok(row, col)
+                && let Some(no) = self.open(now, row, col)
+            {
+                return Some(self.opening(no));
+            }
+        }
+        loop {
+            if self.short.is_empty() || (self.room.is_empty() && self.full.is_empty()) {
+                self.connecting.clear();
+                return None;
+            }
+            let search = if let Some(row) = self.connecting.row() {
+                let search = self.offer(now, row);
+                if matches!(search, Search::Nothing) {
+                    self.connecting.pop_row();
+                }
+                search
+            } else {
+                let col = self.connecting.col()?;
+                let search = self.request(now, col);
+                if matches!(search, Search::Nothing) {
+                    self.connecting.pop_col();
+                }
+                search
+            };
+            if let Search::Opened(no) = search {
+                return Some(self.opening(no));
+            }
+        }
+    }
+
+    fn opening(&self, no: SessionNo) -> (SessionId, AccountId, LaneId) {
+        let pair = self.pair(self.sessions.at(no).pair);
+        let (account, lane) = (self.account(pair.row).id, self.lane(pair.col).id);
+        (self.sessions.id(no), account, lane)
+    }
+
+    /// An account with room looks for a lane.
+    fn offer(&mut self, now: Mono, row: Row) -> Search {
+        let (room, full) = (self.room.contains(row.0), self.full.contains(row.0));
+        if !room && !full {
+            return Search::Nothing;
+        }
+        let Some(col) = self.pick_short(row, full) else {
+            return Search::Nothing;
+        };
+        if full {
+            return match self.take_for(now, row, col) {
+                true => Search::Again,
+                false => Search::Nothing,
+            };
+        }
+        if self.stands_back(now, col) {
+            return Search::Again;
+        }
+        self.open(now, row, col)
+            .map_or(Search::Nothing, Search::Opened)
+    }
+
+    /// A lane that is short looks for an account.
+    fn request(&mut self, now: Mono, col: Col) -> Search {
+        if !self.short.contains(col.0) || self.stands_back(now, col) {
+            return Search::Nothing;
+        }
+        if let Some(row) = self.pick_room(col) {
+            return self
+                .open(now, row, col)
+                .map_or(Search::Nothing, Search::Opened);
+        }
+        if self.lane(col).demand.is_empty() {
+            return Search::Nothing;
+        }
+        let mut full = [Row(0); TAKE_LOOKS];
+        let mut found = 0;
+        let lane = self.lane(col);
+        scan(
+            self.full.len_words(),
+            lane.cursor,
+            |at| self.full.word(at) & lane.bits.ok(at),
+            |at| {
+                if let Some(slot) = full.get_mut(found) {
+                    *slot = Row(at);
+                    found += 1;
+                }
+                found < TAKE_LOOKS
+            },
+        );
+        let urgent = self.urgent.contains(col.0);
+        for row in full.into_iter().take(found) {
+            let timed = self.account(row).take_at != Mono::NEVER;
+            if (urgent || !timed) && self.take_for(now, row, col) {
+                return Search::Again;
+            }
+        }
+        Search::Nothing
+    }
+
+    /// Among the accounts with room, the one that opened least recently.
+    fn pick_room(&mut self, col: Col) -> Option<Row> {
+        let lane = self.lane(col);
+        let mut best: Option<(u64, u32)> = None;
+        let mut looks = 0;
+        scan(
+            self.room.len_words(),
+            lane.cursor,
+            |at| self.room.word(at) & lane.bits.ok(at),
+            |at| {
+                looks += 1;
+                let rank = self.last_opened.get(at as usize).copied().unwrap_or(0);
+                if best.is_none_or(|(least, _)| rank < least) {
+                    best = Some((rank, at));
+                }
+                looks < LOOKS
+            },
+        );
+        self.work.searches += 1;
+        self.work.looks += u64::from(looks);
+        best.map(|(_, at)| Row(at))
+    }
+
+    /// Among the lanes that are short, an urgent one, else the one that has had
+    /// and was promised least.
+    fn pick_short(&mut self, row: Row, waiting_only: bool) -> Option<Col> {
+        let account = self.account(row);
+        let mut best: Option<(u64, u32)> = None;
+        let mut looks = 0;
+        if !self.urgent.is_empty() {
+            scan(
+                self.urgent.len_words(),
+                account.cursor,
+                |at| self.urgent.word(at) & account.bits.ok(at),
+                |at| {
+                    best = Some((0, at));
+                    false
+                },
+            );
+        }
+        if best.is_none() {
+            scan(
+                self.short.len_words(),
+                account.cursor,
+                |at| self.short.word(at) & account.bits.ok(at),
+                |at| {
+                    looks += 1;
+                    let rank = self.promised_tag(row, Col(at));
+                    let counts = !waiting_only || !self.lane(Col(at)).demand.is_empty();
+                    if counts && best.is_none_or(|(least, _)| rank < least) {
+                        best = Some((rank, at));
+                    }
+                    looks < LOOKS
+                },
+            );
+        }
+        self.work.searches += 1;
+        self.work.looks += u64::from(looks);
+        best.map(|(_, at)| Col(at))
+    }
+
+    /// A lane's tag once it has used the sessions on their way to it.
+    fn promised_tag(&self, row: Row, col: Col) -> u64 {
+        let each = self.account(row).caps.messages_per_session.min(PROMISE);
+        let promised = u64::from(self.lane(col).coming()) * u64::from(each);
+        self.start_tag(col).saturating_add(promised)
+    }
+
+    /// Whether a lane leaves the last free slots to others. It does so for as
+    /// long as it would keep a session against them; then nobody wants them.
+    fn stands_back(&mut self, now: Mono, col: Col) -> bool {
+        let live = u64::from(self.counts.live());
+        let free = self.cap.saturating_sub(live);
+        let alone = self.lanes.len() - self.free_cols.len() <= 1;
+        let lane = self.lane(col);
+        let serving = u64::from(lane.counts.serving());
+        if alone || lane.rich == Rich::Lifted || serving <= RICH * free {
+            return false;
+        }
+        let until = now + lane.connect.get().times(8);
+        self.lane_mut(col).rich = Rich::Until(until);
+        self.timers.set(until, Timer::Rich(col));
+        self.refresh_lane(col);
+        true
+    }
+
+    fn is_ok(&self, row: Row, col: Col) -> bool {
+        self.account(row).bits.ok(col.index() / 64) >> (col.0 % 64) & 1 == 1
+    }
+
+    fn open(&mut self, now: Mono, row: Row, col: Col) -> Option<SessionNo> {
+        let pair = self.meet(row, col);
+        let no = self.sessions.insert(pair, now)?;
+        self.turn(now, no, State::Opening);
+        self.sequence += 1;
+        self.work.openings += 1;
+        if let Some(opened) = self.last_opened.get_mut(row.index()) {
+            *opened = self.sequence;
+        }
+        self.refresh_pair(pair);
+        self.refresh_account(row);
+        self.refresh_lane(col);
+        Some(no)
+    }
+
+    /// Takes an idle session from another lane for this one, or sets the time
+    /// to look again.
+    fn take_for(&mut self, now: Mono, row: Row, col: Col) -> bool {
+        let account = self.account(row);
+        let mut at = now + account.hold();
+        let mut found = None;
+        for no in self.sessions.oldest(account.idle).take(TAKE_LOOKS) {
+            if self.may_take(now, no, row, col) {
+                found = Some(no);
+                break;
+            }
+            let held_until = self.sessions.at(no).ready_at + account.hold();
+            if held_until > now {
+                at = at.min(held_until);
+            }
+        }
+        self.work.searches += 1;
+        let Some(no) = found else {
+            if at < self.account(row).take_at {
+                self.account_mut(row).take_at = at;
+                self.timers.set(at, Timer::Take(row));
+            }
+            return false;
+        };
+        self.yield_to(now, no, col);
+        true
+    }
+
+    /// Whether a session that has no message may be taken for a lane.
+    fn may_take(&self, now: Mono, no: SessionNo, row: Row, col: Col) -> bool {
+        let session = self.sessions.at(no);
+        let pair = self.pair(session.pair);
+        if pair.col == col {
+            return false;
+        }
+        if self.urgent.contains(col.0) || pair.product.is_empty() {
+            return true;
+        }
+        if now.since(session.ready_at) < self.account(row).hold() {
+            return false;
+        }
+        let (holder, taker) = (self.lane(pair.col), self.lane(col));
+        let poorer = taker.counts.serving() + taker.promised < holder.counts.serving();
+        holder.demand.is_empty()
+            || poorer && self.promised_tag(row, col) < self.start_tag(pair.col)
+    }
+
+    /// The lane for which a session should make way now that its reply has
+    /// arrived: without this, lanes that never let one idle would keep them.
+    pub(super) fn successor(&mut self, now: Mono, no: SessionNo) -> Option<Col> {
+        let session = self.sessions.at(no);
+        let row = self.pair(session.pair).row;
+        let account = self.account(row);
+        if self.short.is_empty() || !account.at_cap() {
+            return None;
+        }
+        let held = now.since(session.ready_at) >= account.hold();
+        if !held && self.urgent.is_empty() {
+            return None;
+        }
+        let col = self.pick_short(row, true)?;
+        self.may_take(now, no, row, col).then_some(col)
+    }
+
+    /// Closes a session to open one for another lane in its place.
+    pub(super) fn yield_to(&mut self, now: Mono, no: SessionNo, col: Col) {
+        self.work.taken += 1;
+        self.sessions.at_mut(no).yields_to = Some(col);
+        self.lane_mut(col).promised += 1;
+        self.retire(now, no);
+        self.refresh_lane(col);
+    }
+}
