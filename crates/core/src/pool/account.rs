@@ -32,8 +32,10 @@ pub(super) struct Account {
     pub counts: Counts,
     /// What the send gate sees: ready, not blocked, a slot free.
     pub supply: ClassMask,
-    /// Behind the lane that was served last.
-    pub cursor: u32,
+    /// Behind the lane that was served last, by class.
+    pub cursors: [u32; Class::COUNT],
+    /// Behind the lane that was opened for last.
+    pub open_cursor: u32,
     /// What each class is owed for having waited, in thousandths.
     pub credit: [i32; Class::COUNT],
     pub reply: Mean,
@@ -42,6 +44,8 @@ pub(super) struct Account {
     pub idle: List,
     /// When a search for a session to take is due again.
     pub take_at: Mono,
+    /// Until then no idle session was held long enough to be taken.
+    pub young_until: Mono,
     /// What its pairs can do, by lane.
     pub bits: PairBits,
     pairs: Vec<u32>,
@@ -58,12 +62,14 @@ impl Account {
             room: true,
             counts: Counts::default(),
             supply: ClassMask::NONE,
-            cursor: 0,
+            cursors: [0; Class::COUNT],
+            open_cursor: 0,
             credit: [0; Class::COUNT],
             reply: Mean::new(settings.reply_hint),
             connect: Mean::new(settings.connect_hint),
             idle: List::EMPTY,
             take_at: Mono::NEVER,
+            young_until: Mono(0),
             bits: PairBits::default(),
             pairs: Vec::new(),
         }
@@ -112,6 +118,12 @@ impl Account {
         let need = self.need();
         let at_once = need.saturating_sub(self.counts.busy).max(1 + need / 8);
         self.counts.opening < at_once
+    }
+
+    /// Whether one more session would help its rate: it has fewer than it
+    /// needs, or tokens even for low that no session carries.
+    pub fn is_hungry(&self) -> bool {
+        self.counts.serving() < self.need() || self.supply.contains(Class::Low)
     }
 
     /// Whether it is at its cap and could open if an idle session made way.

@@ -6,6 +6,7 @@
 
 use crate::class::Class;
 
+use super::pair::Opens;
 use super::settings::ClassMask;
 
 /// A set of small numbers that knows how many it holds.
@@ -119,7 +120,8 @@ impl ClassBits {
 #[derive(Clone, Copy, Debug, Default)]
 struct PairWord {
     able: [u64; Class::COUNT],
-    ok: u64,
+    first: u64,
+    more: u64,
 }
 
 /// The pairs of one account by lane, or of one lane by account.
@@ -137,19 +139,16 @@ impl PairBits {
     }
 
     /// Writes which classes pair `at` can carry and whether it may open.
-    pub fn put(&mut self, at: u32, able: ClassMask, ok: bool) {
+    pub fn put(&mut self, at: u32, able: ClassMask, opens: Opens) {
         let Some(words) = self.words.get_mut(at as usize / 64) else {
             return;
         };
         let bit = 1 << (at % 64);
         for (word, class) in words.able.iter_mut().zip(Class::ALL) {
-            *word = if able.contains(class) {
-                *word | bit
-            } else {
-                *word & !bit
-            };
+            put(word, bit, able.contains(class));
         }
-        words.ok = if ok { words.ok | bit } else { words.ok & !bit };
+        put(&mut words.first, bit, opens == Opens::First);
+        put(&mut words.more, bit, opens == Opens::More);
     }
 
     pub fn able(&self, at: usize, class: Class) -> u64 {
@@ -158,9 +157,24 @@ impl PairBits {
             .map_or(0, |words| by_class(&words.able, class))
     }
 
-    pub fn ok(&self, at: usize) -> u64 {
-        self.words.get(at).map_or(0, |words| words.ok)
+    /// Pairs that may open their first session.
+    pub fn first(&self, at: usize) -> u64 {
+        self.words.get(at).map_or(0, |words| words.first)
     }
+
+    /// Pairs that may open one more session.
+    pub fn more(&self, at: usize) -> u64 {
+        self.words.get(at).map_or(0, |words| words.more)
+    }
+
+    /// Pairs that may open a session.
+    pub fn opens(&self, at: usize) -> u64 {
+        self.words.get(at).map_or(0, |words| words.first | words.more)
+    }
+}
+
+fn put(word: &mut u64, bit: u64, member: bool) {
+    *word = if member { *word | bit } else { *word & !bit };
 }
 
 fn by_class(words: &[u64; Class::COUNT], class: Class) -> u64 {

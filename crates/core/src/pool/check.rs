@@ -5,6 +5,7 @@ use crate::time::Mono;
 
 use super::Pool;
 use super::lane::Rich;
+use super::pair::Opens;
 use super::place::{Col, PairNo, Row};
 use super::session::State;
 use super::settings::ClassMask;
@@ -56,6 +57,8 @@ impl Pool {
         assert_eq!(account.supply, account.supply_now(), "supply of {row:?}");
         assert_eq!(self.room.contains(row.0), account.has_room(), "room");
         assert_eq!(self.full.contains(row.0), account.is_full(), "full");
+        let hungry = account.has_room() && account.is_hungry();
+        assert_eq!(self.hungry.contains(row.0), hungry, "hungry");
         let mut sum = Counts::default();
         for col in 0..self.lanes.len() {
             if let Some(no) = account.pair(col) {
@@ -96,30 +99,36 @@ impl Pool {
                 able = able.with(class);
             }
         }
-        let ok = account.bits.ok(at.0) >> (col.0 % 64) & 1;
-        assert_eq!(ok, lane.bits.ok(at.1) >> (row.0 % 64) & 1, "ok by both");
+        let first = account.bits.first(at.0) >> (col.0 % 64) & 1 == 1;
+        let more = account.bits.more(at.0) >> (col.0 % 64) & 1 == 1;
+        let by_col = (lane.bits.first(at.1), lane.bits.more(at.1));
+        assert_eq!(first, by_col.0 >> (row.0 % 64) & 1 == 1, "first by both");
+        assert_eq!(more, by_col.1 >> (row.0 % 64) & 1 == 1, "more by both");
         if let Some(no) = account.pair(col.index()) {
             let pair = self.pair(no);
             assert_eq!((pair.row, pair.col), (row, col), "a pair's place");
-            assert_eq!((pair.able, pair.ok), (able, ok == 1), "a pair's bits");
+            assert_eq!(pair.able, able, "what a pair is able to");
+            assert_eq!(pair.opens == Opens::First, first, "a pair's bits");
+            assert_eq!(pair.opens == Opens::More, more, "a pair's bits");
         }
         let sendable = account.supply.and(lane.demand).and(able);
         assert!(
             sendable.is_empty() || self.sending.covers(row, col),
             "{row:?} could send for {col:?} and is not marked"
         );
-        let short = self.short.contains(col.0) && ok == 1;
+        let short = self.short.contains(col.0);
         let marked = self.connecting.covers(row, col);
+        let opens = first && self.room.contains(row.0) || more && self.hungry.contains(row.0);
         assert!(
-            !short || !self.room.contains(row.0) || marked,
+            !short || !opens || marked,
             "{row:?} could open for {col:?} and is not marked"
         );
-        let starved = short && self.full.contains(row.0) && lane.counts.serving() == 0;
+        let starved = short && self.full.contains(row.0) && lane.serving() == 0;
         let timed = |row: u32| self.account(Row(row)).take_at != Mono::NEVER;
         assert!(
             !starved
+                || !(first || more)
                 || lane.demand.is_empty()
-                || lane.promised > 0
                 || marked
                 || (0..self.accounts.len() as u32).any(timed),
             "{row:?} could make way for {col:?} and is neither marked nor timed"

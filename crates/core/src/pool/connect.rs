@@ -13,7 +13,7 @@ use super::Pool;
 use super::bits::scan;
 use super::lane::Rich;
 use super::place::{Col, Row};
-use super::send::LOOKS;
+use super::send::{LAG, LOOKS};
 use super::session::{SessionNo, State};
 use super::timer::Timer;
 
@@ -40,7 +40,7 @@ impl Pool {
         while let Some((row, col)) = self.freed.pop_front() {
             let wanted = self.room.contains(row.0) && self.short.contains(col.0);
             if wanted
-                && self.is_ok(row, col)
+                && self.opens(row, col)
                 && let Some(no) = self.open(now, row, col)
             {
                 return Some(self.opening(no));
@@ -118,7 +118,7 @@ impl Pool {
         scan(
             self.full.len_words(),
             lane.cursor,
-            |at| self.full.word(at) & lane.bits.ok(at),
+            |at| self.full.word(at) & lane.bits.opens(at),
             |at| {
                 if let Some(slot) = full.get_mut(found) {
                     *slot = Row(at);
@@ -129,8 +129,10 @@ impl Pool {
         );
         let urgent = self.urgent.contains(col.0);
         for row in full.into_iter().take(found) {
-            let timed = self.account(row).take_at != Mono::NEVER;
-            if (urgent || !timed) && self.take_for(now, row, col) {
+            let young_until = self.account(row).young_until;
+            if young_until > now && !urgent {
+                self.time_take(row, young_until);
+            } else if self.take_for(now, row, col) {
                 return Search::Again;
             }
         }
@@ -144,8 +146,11 @@ impl Pool {
         let mut looks = 0;
         scan(
             self.room.len_words(),
-            lane.cursor,
-            |at| self.room.word(at) & lane.bits.ok(at),
+            lane.open_cursor,
+            |at| {
+                self.room.word(at) & lane.bits.first(at)
+                    | self.hungry.word(at) & lane.bits.more(at)
+            },
             |at| {
                 looks += 1;
                 let rank = self.last_opened.get(at as usize).copied().unwrap_or(0);
@@ -164,13 +169,21 @@ impl Pool {
     /// and was promised least.
     fn pick_short(&mut self, row: Row, waiting_only: bool) -> Option<Col> {
         let account = self.account(row);
+        let first_only = !waiting_only && !self.hungry.contains(row.0);
+        let opens = |at| {
+            if first_only {
+                account.bits.first(at)
+            } else {
+                account.bits.opens(at)
+            }
+        };
         let mut best: Option<(u64, u32)> = None;
         let mut looks = 0;
         if !self.urgent.is_empty() {
             scan(
                 self.urgent.len_words(),
-                account.cursor,
-                |at| self.urgent.word(at) & account.bits.ok(at),
+                account.open_cursor,
+                |at| self.urgent.word(at) & opens(at),
                 |at| {
                     best = Some((0, at));
                     false
@@ -180,8 +193,8 @@ impl Pool {
         if best.is_none() {
             scan(
                 self.short.len_words(),
-                account.cursor,
-                |at| self.short.word(at) & account.bits.ok(at),
+                account.open_cursor,
+                |at| self.short.word(at) & opens(at),
                 |at| {
                     looks += 1;
                     let rank = self.promised_tag(row, Col(at));
@@ -198,22 +211,27 @@ impl Pool {
         best.map(|(_, at)| Col(at))
     }
 
-    /// A lane's tag once it has used the sessions on their way to it.
+    /// A lane's tag once it has used the sessions on their way to it, and
+    /// those it has at this account.
     fn promised_tag(&self, row: Row, col: Col) -> u64 {
         let each = self.account(row).caps.messages_per_session.min(PROMISE);
-        let promised = u64::from(self.lane(col).coming()) * u64::from(each);
+        let sessions = self.lane(col).coming() + self.serving_here(row, col);
+        let promised = u64::from(sessions) * u64::from(each);
         self.start_tag(col).saturating_add(promised)
+    }
+
+    fn is_rich(&self, col: Col) -> bool {
+        let live = u64::from(self.counts.live());
+        let free = self.cap.saturating_sub(live);
+        let alone = self.lanes.len() - self.free_cols.len() <= 1;
+        !alone && u64::from(self.lane(col).counts.serving()) > RICH * free
     }
 
     /// Whether a lane leaves the last free slots to others. It does so for as
     /// long as it would keep a session against them; then nobody wants them.
     fn stands_back(&mut self, now: Mono, col: Col) -> bool {
-        let live = u64::from(self.counts.live());
-        let free = self.cap.saturating_sub(live);
-        let alone = self.lanes.len() - self.free_cols.len() <= 1;
         let lane = self.lane(col);
-        let serving = u64::from(lane.counts.serving());
-        if alone || lane.rich == Rich::Lifted || serving <= RICH * free {
+        if lane.rich == Rich::Lifted || !self.is_rich(col) {
             return false;
         }
         let until = now + lane.connect.get().times(8);
@@ -223,8 +241,37 @@ impl Pool {
         true
     }
 
-    fn is_ok(&self, row: Row, col: Col) -> bool {
-        self.account(row).bits.ok(col.index() / 64) >> (col.0 % 64) & 1 == 1
+    /// Ends the standing back of a lane that is no longer rich.
+    pub(super) fn step_forward(&mut self, col: Col) {
+        if self.rich.contains(col.0) && !self.is_rich(col) {
+            self.lane_mut(col).rich = Rich::No;
+            self.refresh_lane(col);
+        }
+    }
+
+    /// A slot is free: one lane that stands back looks again.
+    pub(super) fn call_forward(&mut self) {
+        if self.rich.is_empty() {
+            return;
+        }
+        let mut first = None;
+        scan(
+            self.rich.len_words(),
+            self.rich_cursor,
+            |at| self.rich.word(at),
+            |at| {
+                first = Some(at);
+                false
+            },
+        );
+        if let Some(at) = first {
+            self.rich_cursor = at + 1;
+            self.step_forward(Col(at));
+        }
+    }
+
+    fn opens(&self, row: Row, col: Col) -> bool {
+        self.account(row).bits.opens(col.index() / 64) >> (col.0 % 64) & 1 == 1
     }
 
     fn open(&mut self, now: Mono, row: Row, col: Col) -> Option<SessionNo> {
@@ -236,6 +283,8 @@ impl Pool {
         if let Some(opened) = self.last_opened.get_mut(row.index()) {
             *opened = self.sequence;
         }
+        self.account_mut(row).open_cursor = col.0 + 1;
+        self.lane_mut(col).open_cursor = row.0 + 1;
         self.refresh_pair(pair);
         self.refresh_account(row);
         self.refresh_lane(col);
@@ -245,29 +294,42 @@ impl Pool {
     /// Takes an idle session from another lane for this one, or sets the time
     /// to look again.
     fn take_for(&mut self, now: Mono, row: Row, col: Col) -> bool {
+        self.work.searches += 1;
         let account = self.account(row);
         let mut at = now + account.hold();
         let mut found = None;
+        let mut young = true;
+        let eager = self.is_eager(row, col);
         for no in self.sessions.oldest(account.idle).take(TAKE_LOOKS) {
-            if self.may_take(now, no, row, col) {
-                found = Some(no);
-                break;
+            if eager && self.may_take(now, no, row, col) {
+                let holder = self.pair(self.sessions.at(no).pair).col;
+                let spares_one = self.lane(holder).counts.serving() > 1;
+                if spares_one {
+                    found = Some(no);
+                    break;
+                }
+                found = found.or(Some(no));
             }
             let held_until = self.sessions.at(no).ready_at + account.hold();
-            if held_until > now {
-                at = at.min(held_until);
-            }
+            at = at.min(held_until.max(now + account.connect.get()));
+            young &= held_until > now;
         }
-        self.work.searches += 1;
-        let Some(no) = found else {
-            if at < self.account(row).take_at {
-                self.account_mut(row).take_at = at;
-                self.timers.set(at, Timer::Take(row));
-            }
-            return false;
-        };
-        self.yield_to(now, no, col);
-        true
+        if let Some(no) = found {
+            self.yield_to(now, no, col);
+            return true;
+        }
+        let account = self.account_mut(row);
+        account.young_until = if young { at } else { now };
+        self.time_take(row, at);
+        false
+    }
+
+    fn time_take(&mut self, row: Row, at: Mono) {
+        let account = self.account_mut(row);
+        if at < account.take_at {
+            account.take_at = at;
+            self.timers.set(at, Timer::Take(row));
+        }
     }
 
     /// Whether a session that has no message may be taken for a lane.
@@ -277,16 +339,42 @@ impl Pool {
         if pair.col == col {
             return false;
         }
-        if self.urgent.contains(col.0) || pair.product.is_empty() {
+        if self.urgent.contains(col.0) {
             return true;
         }
-        if now.since(session.ready_at) < self.account(row).hold() {
+        let hold = self.account(row).hold();
+        if now.since(session.ready_at) < hold {
             return false;
         }
-        let (holder, taker) = (self.lane(pair.col), self.lane(col));
-        let poorer = taker.counts.serving() + taker.promised < holder.counts.serving();
-        holder.demand.is_empty()
-            || poorer && self.promised_tag(row, col) < self.start_tag(pair.col)
+        let holder = self.lane(pair.col);
+        let shut = pair.product.is_empty() && now.since(session.since) >= hold.times(2);
+        if holder.demand.is_empty() || shut {
+            return true;
+        }
+        let here = self.serving_here(row, col);
+        let has = self.lane(col).serving();
+        let poorer = has < holder.serving() && (has == 0 || self.lags(row, col, pair.col));
+        here + 1 < pair.counts.serving() || here == 0 && poorer
+    }
+
+    /// Whether a lane gains by a session that another has to give up.
+    fn is_eager(&self, row: Row, col: Col) -> bool {
+        let lane = self.lane(col);
+        let has = lane.serving();
+        // Its own sessions will be back before a new one is open.
+        let patient = lane.waiting <= has.saturating_mul(2);
+        // Where tokens lack, one more session brings nothing.
+        let spare = !self.account(row).supply.and(lane.demand).is_empty();
+        has == 0 || !patient && (spare || self.serving_here(row, col) == 0)
+    }
+
+    fn lags(&self, row: Row, col: Col, behind: Col) -> bool {
+        self.promised_tag(row, col) + LAG / 2 < self.start_tag(behind)
+    }
+
+    fn serving_here(&self, row: Row, col: Col) -> u32 {
+        let pair = self.account(row).pair(col.index());
+        pair.map_or(0, |no| self.pair(no).counts.serving())
     }
 
     /// The lane for which a session should make way now that its reply has
@@ -295,7 +383,7 @@ impl Pool {
         let session = self.sessions.at(no);
         let row = self.pair(session.pair).row;
         let account = self.account(row);
-        if self.short.is_empty() || !account.at_cap() {
+        if self.short.is_empty() || !account.at_cap() || account.counts.idle > 0 {
             return None;
         }
         let held = now.since(session.ready_at) >= account.hold();
@@ -303,7 +391,7 @@ impl Pool {
             return None;
         }
         let col = self.pick_short(row, true)?;
-        self.may_take(now, no, row, col).then_some(col)
+        (self.is_eager(row, col) && self.may_take(now, no, row, col)).then_some(col)
     }
 
     /// Closes a session to open one for another lane in its place.

@@ -49,6 +49,8 @@ pub(super) struct Lane {
     pub demand: ClassMask,
     /// Behind the account that was used last.
     pub cursor: u32,
+    /// Behind the account that opened last.
+    pub open_cursor: u32,
     pub meter: Meter,
     pub reply: Mean,
     pub connect: Mean,
@@ -76,6 +78,7 @@ impl Lane {
             promised: 0,
             demand: ClassMask::NONE,
             cursor: 0,
+            open_cursor: 0,
             meter: Meter::default(),
             reply: Mean::new(settings.reply_hint),
             connect: Mean::new(settings.connect_hint),
@@ -101,6 +104,11 @@ impl Lane {
         self.counts.opening + self.promised
     }
 
+    /// Sessions that carry its messages, now or soon.
+    pub fn serving(&self) -> u32 {
+        self.counts.serving() + self.promised
+    }
+
     /// Whether more wait than sessions are coming, or fewer are kept than its
     /// rate needs.
     pub fn wants_session(&self) -> bool {
@@ -113,12 +121,12 @@ impl Lane {
             Reach::Probe => self.coming() == 0,
         };
         let waits = !self.demand.is_empty() && self.waiting > self.coming();
-        reachable && (waits || self.counts.serving() + self.promised < self.target)
+        reachable && (waits || self.serving() < self.target)
     }
 
     /// Whether critical messages wait and there is no session at all.
     pub fn is_urgent(&self) -> bool {
-        self.demand.contains(Class::Critical) && self.counts.serving() + self.promised == 0
+        self.demand.contains(Class::Critical) && self.serving() == 0
     }
 
     /// Measures its rate anew, once a second at most.

@@ -5,13 +5,13 @@
 //! are ready with lanes that have a backlog, over pairs that are able (a
 //! session idle, the limits of the pair open). The *connect* gate matches
 //! accounts that have room for a session with lanes that are short of one, over
-//! pairs that are ok (no back-off, below the cap, none idle). The gate knows no
-//! limit algorithm: it is told bits. Bits are kept by row and by column, and
+//! pairs that may open (no back-off, below the cap, none idle). The gate knows
+//! no limit algorithm: it is told bits. Bits are kept by row and by column, and
 //! only a bit that flips starts a search, so waiting costs nothing.
 //!
 //! After each call no supply, demand and pair bit are set together unless the
 //! row or the column is marked, or a timer is set. Bits are dense: above about
-//! 4,000 lanes and many accounts, memory (5 bits a pair and side) speaks for
+//! 4,000 lanes and many accounts, memory (6 bits a pair and side) speaks for
 //! more pools.
 //!
 //! Reading order: `settings`, `stats`, `account`, `lane`, `pair`, `session`,
@@ -45,7 +45,7 @@ use self::account::Account;
 use self::bits::{Bits, ClassBits, PairBits};
 use self::lane::Lane;
 use self::mark::Marks;
-use self::pair::Pair;
+use self::pair::{Opens, Pair};
 use self::place::{Col, PairNo, Places, Row};
 use self::session::{Sessions, State};
 use self::timer::Timers;
@@ -70,9 +70,11 @@ pub struct Pool {
     supply: ClassBits,
     demand: ClassBits,
     room: Bits,
+    hungry: Bits,
     full: Bits,
     short: Bits,
     urgent: Bits,
+    rich: Bits,
 
     /// What each lane has had, in cost, and how far the pool has come.
     tags: Vec<u64>,
@@ -82,6 +84,7 @@ pub struct Pool {
     last_used: Vec<u64>,
     last_opened: Vec<u64>,
     sequence: u64,
+    rich_cursor: u32,
 
     sending: Marks,
     connecting: Marks,
@@ -124,6 +127,7 @@ impl Pool {
         let (rows, cols) = (self.accounts.len(), self.lanes.len());
         self.supply.grow(rows);
         self.room.grow(rows);
+        self.hungry.grow(rows);
         self.full.grow(rows);
         self.sending.grow_rows(rows);
         self.connecting.grow_rows(rows);
@@ -132,7 +136,7 @@ impl Pool {
             lane.bits.grow(rows);
         }
         for col in (0..cols as u32).map(Col) {
-            self.put_bits(row, col, Pair::able_unmet(slots), !slots);
+            self.put_bits(row, col, Pair::able_unmet(slots), Opens::unmet(slots));
         }
         self.rows.put(id.0, Some(row.0));
         self.cap += u64::from(caps.max_connections);
@@ -169,6 +173,7 @@ impl Pool {
         self.demand.grow(cols);
         self.short.grow(cols);
         self.urgent.grow(cols);
+        self.rich.grow(cols);
         self.sending.grow_cols(cols);
         self.connecting.grow_cols(cols);
         self.lane_mut(col).bits.grow(rows);
@@ -177,7 +182,7 @@ impl Pool {
         }
         for row in (0..rows as u32).map(Row) {
             let slots = self.account(row).is_slots();
-            self.put_bits(row, col, Pair::able_unmet(slots), !slots);
+            self.put_bits(row, col, Pair::able_unmet(slots), Opens::unmet(slots));
         }
         self.cols.put(id.0, Some(col.0));
         self.refresh_lane(col);
@@ -248,7 +253,7 @@ impl Pool {
     }
 
     fn forget_pair(&mut self, row: Row, col: Col) {
-        self.put_bits(row, col, ClassMask::NONE, false);
+        self.put_bits(row, col, ClassMask::NONE, Opens::No);
         if let Some(pair) = self.account(row).pair(col.index()) {
             self.account_mut(row).put_pair(col.index(), None);
             self.pair_mut(pair).backoff_until = None;
@@ -256,9 +261,9 @@ impl Pool {
         }
     }
 
-    fn put_bits(&mut self, row: Row, col: Col, able: ClassMask, ok: bool) {
-        self.account_mut(row).bits.put(col.0, able, ok);
-        self.lane_mut(col).bits.put(row.0, able, ok);
+    fn put_bits(&mut self, row: Row, col: Col, able: ClassMask, opens: Opens) {
+        self.account_mut(row).bits.put(col.0, able, opens);
+        self.lane_mut(col).bits.put(row.0, able, opens);
     }
 
     fn row(&self, id: AccountId) -> Option<Row> {

@@ -10,6 +10,24 @@ use super::session::List;
 use super::settings::ClassMask;
 use super::stats::Counts;
 
+/// Whether a pair may open a session, as far as the pair is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opens {
+    /// One is idle, or it is at its cap, backed off, or shut.
+    No,
+    /// It has none.
+    First,
+    /// All it has are busy: one more helps if the account has tokens to spare.
+    More,
+}
+
+impl Opens {
+    /// What a pair that never met may do.
+    pub fn unmet(slots: bool) -> Self {
+        if slots { Self::No } else { Self::First }
+    }
+}
+
 /// One account and one lane.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
@@ -27,7 +45,7 @@ pub(super) struct Pair {
     /// What the send gate sees: a session idle, the product open.
     pub able: ClassMask,
     /// What the connect gate sees.
-    pub ok: bool,
+    pub opens: Opens,
 }
 
 impl Pair {
@@ -41,7 +59,7 @@ impl Pair {
             failures: 0,
             backoff_until: None,
             able: Self::able_unmet(slots),
-            ok: !slots,
+            opens: Opens::unmet(slots),
         }
     }
 

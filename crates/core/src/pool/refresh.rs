@@ -9,6 +9,7 @@ use crate::time::Mono;
 
 use super::Pool;
 use super::lane::Rich;
+use super::pair::Opens;
 use super::place::{Col, PairNo, Row};
 use super::settings::ClassMask;
 
@@ -90,6 +91,7 @@ impl Pool {
         let supply = account.supply_now();
         let before = std::mem::replace(&mut account.supply, supply);
         let (room, full) = (account.has_room(), account.is_full());
+        let hungry = room && account.is_hungry();
         let take_is_timed = account.take_at != Mono::NEVER;
         if supply != before {
             self.supply.flip(row.0, supply.differing(before));
@@ -99,9 +101,10 @@ impl Pool {
             }
         }
         let room_gained = self.room.set(row.0, room) && room;
+        let hungry_gained = self.hungry.set(row.0, hungry) && hungry;
         let full_gained = self.full.set(row.0, full) && full;
         let may_take = full_gained && (!take_is_timed || !self.urgent.is_empty());
-        if (room_gained || may_take) && !self.short.is_empty() {
+        if (room_gained || hungry_gained || may_take) && !self.short.is_empty() {
             self.connecting.mark_row(row);
         }
     }
@@ -114,7 +117,9 @@ impl Pool {
         if !wants {
             lane.rich = Rich::No;
         }
-        let short = wants && !matches!(lane.rich, Rich::Until(_));
+        let stands_back = wants && matches!(lane.rich, Rich::Until(_));
+        let short = wants && !stands_back;
+        self.rich.set(col.0, stands_back);
         let urgent = short && lane.is_urgent();
         if demand != before {
             self.demand.flip(col.0, demand.differing(before));
@@ -154,24 +159,27 @@ impl Pool {
         } else {
             ClassMask::NONE
         };
-        let ok = !slots
-            && below_cap
-            && pair.counts.idle == 0
-            && pair.backoff_until.is_none()
-            && !pair.product.is_empty();
-        if (able, ok) == (pair.able, pair.ok) {
+        let shut = slots || pair.product.is_empty() || pair.backoff_until.is_some();
+        let opens = if shut || !below_cap || pair.counts.idle > 0 {
+            Opens::No
+        } else if pair.counts.serving() == 0 {
+            Opens::First
+        } else {
+            Opens::More
+        };
+        if (able, opens) == (pair.able, pair.opens) {
             return;
         }
         let lane = self.lanes.get_mut(col.index()).expect("a column is a lane");
         let gained = able.minus(pair.able);
-        let ok_gained = ok && !pair.ok;
-        (pair.able, pair.ok) = (able, ok);
-        account.bits.put(col.0, able, ok);
-        lane.bits.put(row.0, able, ok);
+        let opens_gained = opens != Opens::No && opens != pair.opens;
+        (pair.able, pair.opens) = (able, opens);
+        account.bits.put(col.0, able, opens);
+        lane.bits.put(row.0, able, opens);
         if !gained.and(account.supply).and(lane.demand).is_empty() {
             self.sending.mark_row(row);
         }
-        if ok_gained && self.short.contains(col.0) {
+        if opens_gained && self.short.contains(col.0) {
             let may_take = self.full.contains(row.0)
                 && (account.take_at == Mono::NEVER || self.urgent.contains(col.0));
             if self.room.contains(row.0) || may_take {

@@ -17,7 +17,7 @@ use super::session::{Sessions, State};
 use super::settings::{ClassMask, Prefer};
 
 /// How far, in cost, a lane may lag behind the others and still catch up.
-const LAG: u64 = 50;
+pub(super) const LAG: u64 = 50;
 /// The most candidates that one search looks at.
 pub(super) const LOOKS: u32 = 64;
 /// What a waiting lower class earns of another's cost, in thousandths.
@@ -66,11 +66,15 @@ impl Pool {
     ) -> Option<SessionId> {
         let (row, col) = (self.row(account)?, self.col(lane)?);
         let can = self.account(row).supply.contains(class) && !self.lane(col).held;
-        if can {
-            self.send(now, row, col, class, cost)
-        } else {
-            None
+        if !can {
+            return None;
         }
+        let session = self.send(now, row, col, class, cost)?;
+        let cursors = &mut self.account_mut(row).cursors;
+        if let Some(cursor) = cursors.get_mut(class.index()) {
+            *cursor = col.0 + 1;
+        }
+        Some(session)
     }
 
     /// The next account, lane and class that can send. Answer with
@@ -165,7 +169,7 @@ impl Pool {
         let mut looks = 0;
         scan(
             self.demand.len_words(),
-            account.cursor,
+            account.cursors.get(class.index()).copied().unwrap_or(0),
             |at| self.demand.word(at, class) & account.bits.able(at, class),
             |at| {
                 looks += 1;
@@ -224,7 +228,6 @@ impl Pool {
         lane.cursor = row.0 + 1;
         lane.measure(now, keep_warm);
         lane.meter.count();
-        self.account_mut(row).cursor = col.0 + 1;
         self.refresh_pair(pair);
         self.refresh_account(row);
         self.refresh_lane(col);

@@ -159,6 +159,8 @@ impl Pool {
         self.refresh_pair(pair_no);
         self.refresh_account(row);
         self.refresh_lane(col);
+        self.step_forward(col);
+        self.call_forward();
         self.free_row_if_done(row);
         self.free_col_if_done(col);
     }

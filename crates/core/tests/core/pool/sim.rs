@@ -160,37 +160,25 @@ impl Sim {
             if self.stopped && self.is_drained() {
                 break;
             }
-            let Some(&Reverse((event_at, _, _))) = self.events.peek() else {
-                match self.pool.next_wake() {
-                    Some(wake) => self.wake(wake.0),
-                    None => break,
+            let event_at = self.events.peek().map_or(u64::MAX, |next| next.0.0);
+            let wake_at = self.pool.next_wake().map_or(u64::MAX, |wake| wake.0);
+            if wake_at <= event_at {
+                self.now = self.now.max(wake_at);
+                self.pool.wake(Mono(self.now));
+            } else if let Some(Reverse((time, _, event))) = self.events.pop() {
+                self.now = time;
+                if event == Event::Stop {
+                    findings = Some(self.findings());
                 }
-                continue;
-            };
-            match self.pool.next_wake() {
-                Some(wake) if wake.0 <= event_at => self.wake(wake.0),
-                _ => {
-                    let Some(Reverse((time, _, event))) = self.events.pop() else {
-                        break;
-                    };
-                    self.now = time;
-                    if event == Event::Stop {
-                        findings = Some(self.findings());
-                    }
-                    self.handle(event);
-                }
+                self.handle(event);
             }
             self.pump();
         }
         let mut findings = findings.expect("the end was reached");
         findings.drained = self.is_drained();
+       
         findings.trace = self.trace;
         findings
-    }
-
-    fn wake(&mut self, at: u64) {
-        self.now = self.now.max(at);
-        self.pool.wake(Mono(self.now));
     }
 
     fn is_drained(&self) -> bool {
