@@ -40,6 +40,8 @@ pub(super) struct Account {
     pub credit: [i32; Class::COUNT],
     pub reply: Mean,
     pub connect: Mean,
+    /// The sessions its rate keeps busy, and a tenth, and one.
+    pub need: u32,
     /// Idle sessions, idle longest first.
     pub idle: List,
     /// When a search for a session to take is due again.
@@ -53,7 +55,7 @@ pub(super) struct Account {
 
 impl Account {
     pub fn new(id: AccountId, caps: SessionCaps, settings: &PoolSettings) -> Self {
-        Self {
+        let mut account = Self {
             id,
             gone: false,
             caps,
@@ -67,12 +69,21 @@ impl Account {
             credit: [0; Class::COUNT],
             reply: Mean::new(settings.reply_hint),
             connect: Mean::new(settings.connect_hint),
+            need: 0,
             idle: List::EMPTY,
             take_at: Mono::NEVER,
             young_until: Mono(0),
             bits: PairBits::default(),
             pairs: Vec::new(),
-        }
+        };
+        account.measure();
+        account
+    }
+
+    /// Works out anew how many sessions it needs.
+    pub fn measure(&mut self) {
+        let occupied = self.reply.get() + self.connect_share();
+        self.need = sessions_for(self.caps.rate_milli, 11, occupied).saturating_add(1);
     }
 
     pub fn is_slots(&self) -> bool {
@@ -115,15 +126,15 @@ impl Account {
         if !self.connects() || self.counts.live() >= self.caps.max_connections {
             return false;
         }
-        let need = self.need();
-        let at_once = need.saturating_sub(self.counts.busy).max(1 + need / 8);
+        let spare = self.need.saturating_sub(self.counts.busy);
+        let at_once = spare.max(1 + self.need / 8);
         self.counts.opening < at_once
     }
 
     /// Whether one more session would help its rate: it has fewer than it
     /// needs, or tokens even for low that no session carries.
     pub fn is_hungry(&self) -> bool {
-        self.counts.serving() < self.need() || self.supply.contains(Class::Low)
+        self.counts.serving() < self.need || self.supply.contains(Class::Low)
     }
 
     /// Whether it is at its cap and could open if an idle session made way.
@@ -134,12 +145,6 @@ impl Account {
     /// Whether it is at its cap and could open if a session made way.
     pub fn at_cap(&self) -> bool {
         self.connects() && self.counts.live() == self.caps.max_connections
-    }
-
-    /// The sessions its rate keeps busy, and a tenth, and one.
-    pub fn need(&self) -> u32 {
-        let occupied = self.reply.get() + self.connect_share();
-        sessions_for(self.caps.rate_milli, 11, occupied).saturating_add(1)
     }
 
     /// A message's share of the time it takes to connect.

@@ -50,10 +50,6 @@ impl Bits {
         self.count == 0
     }
 
-    pub fn count(&self) -> u32 {
-        self.count
-    }
-
     pub fn word(&self, at: usize) -> u64 {
         self.words.get(at).copied().unwrap_or(0)
     }
@@ -68,6 +64,7 @@ impl Bits {
 pub(super) struct ClassBits {
     words: Vec<[u64; Class::COUNT]>,
     counts: [u32; Class::COUNT],
+    present: ClassMask,
 }
 
 impl ClassBits {
@@ -92,19 +89,17 @@ impl ClassBits {
                 } else {
                     *count + 1
                 };
+                self.present = match *count {
+                    0 => self.present.minus(ClassMask::of(class)),
+                    _ => self.present.with(class),
+                };
             }
         }
     }
 
     /// The classes whose set is not empty.
     pub fn present(&self) -> ClassMask {
-        let mut mask = ClassMask::NONE;
-        for (count, class) in self.counts.iter().zip(Class::ALL) {
-            if *count > 0 {
-                mask = mask.with(class);
-            }
-        }
-        mask
+        self.present
     }
 
     pub fn word(&self, at: usize, class: Class) -> u64 {
@@ -169,7 +164,9 @@ impl PairBits {
 
     /// Pairs that may open a session.
     pub fn opens(&self, at: usize) -> u64 {
-        self.words.get(at).map_or(0, |words| words.first | words.more)
+        self.words
+            .get(at)
+            .map_or(0, |words| words.first | words.more)
     }
 }
 
@@ -228,11 +225,16 @@ mod tests {
             assert!(bits.set(at, true));
         }
         let mut seen = Vec::new();
-        scan(bits.len_words(), 71, |w| bits.word(w), |at| {
-            seen.push(at);
-            true
-        });
+        scan(
+            bits.len_words(),
+            71,
+            |w| bits.word(w),
+            |at| {
+                seen.push(at);
+                true
+            },
+        );
         assert_eq!(seen, [71, 199, 3, 70]);
-        assert_eq!(bits.count(), 4);
+        assert_eq!(bits.count, 4);
     }
 }

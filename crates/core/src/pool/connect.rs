@@ -24,6 +24,9 @@ const RICH: u64 = 4;
 /// The most sessions, or accounts, looked at to take one from.
 const TAKE_LOOKS: usize = 8;
 
+/// Where a session must be taken, lanes without one come before all others.
+const BEHIND_ALL_FIRST: u64 = 1 << 63;
+
 /// What came of one search.
 enum Search {
     Opened(SessionNo),
@@ -148,8 +151,7 @@ impl Pool {
             self.room.len_words(),
             lane.open_cursor,
             |at| {
-                self.room.word(at) & lane.bits.first(at)
-                    | self.hungry.word(at) & lane.bits.more(at)
+                self.room.word(at) & lane.bits.first(at) | self.hungry.word(at) & lane.bits.more(at)
             },
             |at| {
                 looks += 1;
@@ -197,7 +199,10 @@ impl Pool {
                 |at| self.short.word(at) & opens(at),
                 |at| {
                     looks += 1;
-                    let rank = self.promised_tag(row, Col(at));
+                    let mut rank = self.promised_tag(row, Col(at));
+                    if waiting_only && self.serving_here(row, Col(at)) > 0 {
+                        rank |= BEHIND_ALL_FIRST;
+                    }
                     let counts = !waiting_only || !self.lane(Col(at)).demand.is_empty();
                     if counts && best.is_none_or(|(least, _)| rank < least) {
                         best = Some((rank, at));

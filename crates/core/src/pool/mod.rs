@@ -116,7 +116,10 @@ impl Pool {
         }
         let account = Account::new(id, caps, &self.settings);
         let slots = account.is_slots();
-        let row = self.free_rows.pop().unwrap_or(Row(self.accounts.len() as u32));
+        let row = self
+            .free_rows
+            .pop()
+            .unwrap_or(Row(self.accounts.len() as u32));
         if row.index() == self.accounts.len() {
             self.accounts.push(account);
             self.last_used.push(0);
@@ -204,6 +207,7 @@ impl Pool {
         // Changing the kind would strand the sessions there are.
         let kind = account.caps.kind;
         let before = std::mem::replace(&mut account.caps, SessionCaps { kind, ..caps });
+        account.measure();
         self.cap = self.cap - u64::from(before.max_connections) + u64::from(caps.max_connections);
         let met: Vec<PairNo> = (0..self.lanes.len())
             .filter_map(|col| self.account(row).pair(col))
@@ -293,7 +297,9 @@ impl Pool {
     }
 
     fn pair(&self, no: PairNo) -> &Pair {
-        self.pairs.get(no.0 as usize).expect("a pair is in the slab")
+        self.pairs
+            .get(no.0 as usize)
+            .expect("a pair is in the slab")
     }
 
     fn pair_mut(&mut self, no: PairNo) -> &mut Pair {

@@ -90,6 +90,7 @@ impl Pool {
             .expect("a row is an account");
         let supply = account.supply_now();
         let before = std::mem::replace(&mut account.supply, supply);
+        let slots = account.is_slots();
         let (room, full) = (account.has_room(), account.is_full());
         let hungry = room && account.is_hungry();
         let take_is_timed = account.take_at != Mono::NEVER;
@@ -99,6 +100,9 @@ impl Pool {
             if !gained.and(self.demand.present()).is_empty() {
                 self.sending.mark_row(row);
             }
+        }
+        if slots {
+            return;
         }
         let room_gained = self.room.set(row.0, room) && room;
         let hungry_gained = self.hungry.set(row.0, hungry) && hungry;

@@ -27,6 +27,7 @@ impl Pool {
         let (row, col) = (pair.row, pair.col);
         let account = self.account_mut(row);
         account.connect.add(took);
+        account.measure();
         let share = account.connect_share();
         let lane = self.lane_mut(col);
         lane.connect.add(took);
@@ -86,6 +87,7 @@ impl Pool {
             self.drop_session(now, no);
             return;
         }
+        account.measure();
         let done = !keep
             || used >= account.caps.messages_per_session
             || account.gone

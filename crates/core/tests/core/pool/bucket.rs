@@ -14,11 +14,12 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    pub fn new(rate_milli: u64, burst: u64) -> Self {
+    /// A bucket that is full to so many thousandths.
+    pub fn new(rate_milli: u64, burst: u64, level_milli: u64) -> Self {
         Self {
             rate_milli,
             burst,
-            level: burst * TOKEN,
+            level: burst * TOKEN / 1_000 * level_milli,
             at: 0,
         }
     }

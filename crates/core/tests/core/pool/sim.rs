@@ -68,17 +68,24 @@ pub struct Sim {
 impl Sim {
     pub fn new(case: Case, seed: u64, check: bool) -> Self {
         let (accounts, lanes) = (case.accounts as usize, case.lanes as usize);
+        let mut entropy = Entropy(seed);
+        let mut fill = |rate_milli, burst, count: usize| -> Vec<Bucket> {
+            (0..count)
+                .map(|_| Bucket::new(rate_milli, burst, entropy.between(0, 999)))
+                .collect()
+        };
+        let buckets = fill(case.rate_milli, case.burst, accounts);
         let products = case.product.map_or(Vec::new(), |(rate_milli, burst)| {
-            vec![Bucket::new(rate_milli, burst); accounts * lanes]
+            fill(rate_milli, burst, accounts * lanes)
         });
         let mut sim = Self {
             case,
             pool: Pool::new(PoolSettings::default()),
-            entropy: Entropy(seed),
+            entropy,
             now: 0,
             events: BinaryHeap::new(),
             sequence: 0,
-            buckets: vec![Bucket::new(case.rate_milli, case.burst); accounts],
+            buckets,
             token_at: vec![u64::MAX; accounts],
             product_at: vec![u64::MAX; products.len()],
             products,
@@ -102,6 +109,9 @@ impl Sim {
         for account in (0..self.case.accounts).map(AccountId) {
             self.pool.add_account(account, self.case.caps);
             self.tell_account(account);
+            for lane in (0..self.case.lanes).map(LaneId) {
+                self.tell_product(account, lane);
+            }
             if self.case.blocked_percent > 0 {
                 let first = self.entropy.between(0, 100 * SECOND);
                 self.at(first, Event::Block(account, true));
@@ -112,7 +122,7 @@ impl Sim {
                 Load::Saturated => self.endless[lane.index()] = true,
                 Load::Hot if lane.0 == 0 => self.endless[0] = true,
                 Load::Hot | Load::Percent(_) => {
-                    let first = self.entropy.between(0, 2 * self.mean_gap());
+                    let first = self.gap(self.mean_gap());
                     self.at(first, Event::Arrival(lane));
                 }
             }
@@ -147,6 +157,12 @@ impl Sim {
         self.at(self.now + wait, event);
     }
 
+    /// The time to the next of independent arrivals.
+    fn gap(&mut self, mean: u64) -> u64 {
+        let drawn = self.entropy.between(1, 1_000_000) as f64 / 1e6;
+        (-drawn.ln() * mean as f64) as u64
+    }
+
     fn chance(&mut self, percent: u64) -> bool {
         self.entropy.between(0, 99) < percent
     }
@@ -176,7 +192,7 @@ impl Sim {
         }
         let mut findings = findings.expect("the end was reached");
         findings.drained = self.is_drained();
-       
+
         findings.trace = self.trace;
         findings
     }
@@ -200,7 +216,7 @@ impl Sim {
                         _ => Class::Low,
                     };
                     self.arrive(lane, class);
-                    let gap = self.entropy.between(0, 2 * self.mean_gap());
+                    let gap = self.gap(self.mean_gap());
                     self.at(self.now + gap, Event::Arrival(lane));
                 }
             }
@@ -209,7 +225,7 @@ impl Sim {
                     let lane = self.entropy.between(0, u64::from(self.case.lanes) - 1);
                     self.arrive(LaneId(lane as u32), Class::Critical);
                     let mean = SECOND * 1_000 * 100 / self.case.capacity_milli().max(1);
-                    let gap = self.entropy.between(0, 2 * mean);
+                    let gap = self.gap(mean);
                     self.at(self.now + gap, Event::CriticalArrival);
                 }
             }
@@ -271,7 +287,10 @@ impl Sim {
         let percent = self.case.blocked_percent;
         if blocked {
             self.pool.block_account(account);
-            self.at(self.now + percent * SECOND / 10, Event::Block(account, false));
+            self.at(
+                self.now + percent * SECOND / 10,
+                Event::Block(account, false),
+            );
         } else {
             self.pool.unblock_account(account);
             let open = self.entropy.between(0, 2 * (100 - percent) * SECOND / 10);
@@ -451,7 +470,9 @@ impl Sim {
         let lanes = tally.lanes.iter().zip(&tally.arrived);
         let lane_mean = sent as f64 / tally.lanes.len() as f64;
         let worst_lane = match self.case.load {
-            Load::Saturated => lanes.map(|(sent, _)| *sent as f64 / lane_mean).fold(1.0, f64::min),
+            Load::Saturated => lanes
+                .map(|(sent, _)| *sent as f64 / lane_mean)
+                .fold(1.0, f64::min),
             Load::Hot => lanes.skip(1).map(given).fold(1.0, f64::min),
             Load::Percent(_) => lanes.map(given).fold(1.0, f64::min),
         };
