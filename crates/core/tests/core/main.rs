@@ -3,4 +3,5 @@
 mod classify;
 mod limits;
 mod policy;
+mod pool;
 mod retry;
