@@ -6,6 +6,7 @@ use crate::class::Class;
 use crate::flow::FlowKey;
 use crate::handle::{AccountId, AppendNo, FlowId, LaneId, PermitId, SessionRef, LimitId};
 use crate::limit::saved::Saved;
+use crate::limit::spec::{Headroom, LimitSpec};
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
 use crate::policy::key::LimitKey;
@@ -20,7 +21,7 @@ pub enum Action {
     /// Make a record durable; answered by `Committed` or `CommitFailed`.
     Append { no: AppendNo, record: Record },
     /// Ask the ledger for tokens of a limit.
-    Lease { limit: LimitId, no: u32, key: Arc<LimitKey>, class: Class, tokens: u32 },
+    Lease(LeaseRequest),
     /// Open a session of an account to a lane's destination.
     OpenSession { session: SessionRef, account: AccountId, lane: LaneId },
     /// Close a session.
@@ -33,6 +34,28 @@ pub enum Action {
     Resolve { domain: Name },
     /// Tell people.
     Alert { alert: Alert },
+}
+
+/// A request for tokens. It carries the limit's numbers, so that a ledger that
+/// lost them can go on.
+#[derive(Clone, Debug)]
+pub struct LeaseRequest {
+    /// Names the limit in the answer.
+    pub limit: LimitId,
+    /// Names the request in the answer.
+    pub no: u32,
+    /// What the whole fleet calls the limit.
+    pub key: Arc<LimitKey>,
+    /// Its algorithm and numbers.
+    pub spec: LimitSpec,
+    /// What it keeps for higher classes.
+    pub headroom: Headroom,
+    /// Who asks.
+    pub class: Class,
+    /// How many are wanted.
+    pub tokens: u32,
+    /// What a single message takes at least: fewer are of no use.
+    pub at_least: u32,
 }
 
 /// A message on its way out.

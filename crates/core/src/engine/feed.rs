@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::action::{Action, Alert, Record};
+use super::action::{Action, Alert, LeaseRequest, Record};
 use super::appends::Appends;
 use super::event::LeaseAnswer;
 use crate::class::Class;
@@ -152,7 +152,16 @@ impl Feed {
         let (no, class) = (self.requests, demand.class);
         self.asked = Some(Asked { no, at: now.mono, wall: now.wall, class });
         let key = Arc::clone(&self.key);
-        actions.push(Action::Lease { limit: id, no, key, class, tokens });
+        actions.push(Action::Lease(LeaseRequest {
+            limit: id,
+            no,
+            key,
+            spec: limit.spec().clone(),
+            headroom: limit.headroom(),
+            class,
+            tokens,
+            at_least: demand.cost,
+        }));
         now.mono + self.life.max(AWAY_PAUSE)
     }
 

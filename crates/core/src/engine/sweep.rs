@@ -222,9 +222,8 @@ impl Engine {
         if !matches.matches_flow(&flow.key) {
             return None;
         }
-        let (taken, kept) = flow.heads.iter().partition(|head| head.seq <= through);
-        flow.heads = kept;
-        let taken: Vec<crate::message::Head> = taken;
-        Some(taken.into_iter().map(|head| head.seq).collect())
+        let taken = flow.heads.iter().map(|head| head.seq).filter(|&seq| seq <= through).collect();
+        flow.heads.retain(|head| head.seq > through);
+        Some(taken)
     }
 }

@@ -85,6 +85,11 @@ impl Limit {
         &self.spec
     }
 
+    /// What it keeps for the classes above.
+    pub const fn headroom(&self) -> Headroom {
+        self.headroom
+    }
+
     /// Whether it spends what a ledger grants.
     pub const fn is_leased(&self) -> bool {
         matches!(self.source, Source::Leased(_))

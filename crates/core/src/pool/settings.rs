@@ -1,5 +1,6 @@
 //! What a pool is told of its accounts and of how sessions are to be kept.
 
+pub use crate::account::SessionKind;
 use crate::class::Class;
 use crate::time::Nanos;
 
@@ -56,16 +57,6 @@ impl ClassMask {
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
-}
-
-/// What a session of an account is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SessionKind {
-    /// A connection, which takes time to open and is worth keeping.
-    #[default]
-    Connections,
-    /// A request slot, which is there whenever it is free.
-    Slots,
 }
 
 /// How many sessions an account may have, and what they carry.

@@ -1,0 +1,1 @@
+//! What every implementation of a port must do, one suite per trait.

@@ -1,0 +1,16 @@
+//! What Outflow needs of the outside.
+//!
+//! Every port has the same shape: *submit* hands work over and returns at once,
+//! *complete* brings what is done by now, *next_completion* says when to look
+//! again. Nothing waits in between, so production, tests and the simulator run
+//! the same node. One conformance suite per trait says what every
+//! implementation must do.
+//!
+//! Reading order: [`store`], [`transport`], [`ledger`], [`resolver`], then
+//! [`conformance`].
+
+pub mod conformance;
+pub mod ledger;
+pub mod resolver;
+pub mod store;
+pub mod transport;

@@ -1,0 +1,103 @@
+//! The durable queue: the truth about live messages.
+//!
+//! The store keeps the messages of each flow in order and hands heads out when
+//! it is asked for a page, each message at most once until it is deferred or
+//! the process starts anew. Messages that become due go to the front of their
+//! flow. Its wheel says which messages are due and which have expired, whether
+//! they were handed out or not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use outflow_core::engine::SavedLimit;
+use outflow_core::engine::action::Record;
+use outflow_core::engine::event::Event;
+use outflow_core::flow::FlowKey;
+use outflow_core::handle::{AppendNo, FlowId};
+use outflow_core::message::{Recipient, Seq};
+use outflow_core::policy::key::LimitKey;
+use outflow_core::time::{Mono, Nanos, Now, Wall};
+
+/// Names a batch of new messages in its answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BatchId(pub u64);
+
+/// A message that somebody wants sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMessage {
+    /// The flow it belongs to.
+    pub flow: FlowId,
+    /// The same submission twice is one message.
+    pub idempotency_key: Option<Arc<str>>,
+    /// Not to be sent before this.
+    pub not_before: Option<Wall>,
+    /// Of no use from this on; [`Wall::NEVER`] if always of use.
+    pub expires_at: Wall,
+    /// Whom it goes to.
+    pub recipient: Recipient,
+    /// What it takes from each limit.
+    pub cost: u32,
+    /// What is to be delivered; the store does not look into it.
+    pub body: Arc<[u8]>,
+}
+
+/// Work for a store. All but pages is answered in the order of submission.
+#[derive(Debug)]
+pub enum StoreWork {
+    /// A flow was given a number. Durable before any message of it.
+    OpenFlow { flow: FlowId, key: Arc<FlowKey> },
+    /// Make new messages durable.
+    Accept { batch: BatchId, messages: Vec<NewMessage> },
+    /// Make a record durable.
+    Append { no: AppendNo, record: Record },
+    /// Hand over up to `max` messages of a flow that are ready.
+    Page { flow: FlowId, max: u32 },
+}
+
+/// What a store answers.
+#[derive(Debug)]
+pub enum StoreDone {
+    /// Something for the engine: `Accepted`, `Due`, `Expired`, `Paged`,
+    /// `Committed`, `CommitFailed`.
+    Event(Event),
+    /// The batch is durable; one number per message, in order. A message whose
+    /// idempotency key was known has the number of the first one.
+    Accepted { batch: BatchId, seqs: Vec<Seq> },
+    /// The batch is not durable, as far as is known: nothing was acknowledged.
+    AcceptFailed { batch: BatchId },
+}
+
+/// What a store knows when it starts.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    /// All flows that have live messages, with how many of them are ready.
+    pub flows: Vec<(FlowId, FlowKey, u32)>,
+    /// What was reserved of each limit.
+    pub limits: BTreeMap<LimitKey, SavedLimit>,
+    /// How long the process was away since its last record, at least.
+    pub downtime: Nanos,
+    /// Whether this is the first start.
+    pub fresh: bool,
+}
+
+/// A durable queue.
+pub trait Store {
+    /// Takes stock after a start. Called once, before anything else.
+    fn recover(&mut self, now: &Now) -> Recovered;
+
+    /// Hands work over.
+    fn submit(&mut self, now: &Now, work: StoreWork);
+
+    /// Brings what is done by now.
+    fn complete(&mut self, now: &Now, done: &mut Vec<StoreDone>);
+
+    /// When there may be more: the next answer, due time or expiry.
+    fn next_completion(&self) -> Mono;
+
+    /// The highest number given to a message so far.
+    fn last_seq(&self) -> Seq;
+
+    /// How many messages of its flow are before a waiting message; none if it
+    /// is not waiting.
+    fn ahead(&self, flow: FlowId, seq: Seq) -> Option<u64>;
+}
