@@ -43,11 +43,18 @@ pub struct NewMessage {
 
 /// Work for a store. All but pages is answered in the order of submission.
 #[derive(Debug)]
+#[expect(
+    missing_docs,
+    reason = "the line above each variant speaks of its fields"
+)]
 pub enum StoreWork {
     /// A flow was given a number. Durable before any message of it.
     OpenFlow { flow: FlowId, key: Arc<FlowKey> },
     /// Make new messages durable.
-    Accept { batch: BatchId, messages: Vec<NewMessage> },
+    Accept {
+        batch: BatchId,
+        messages: Vec<NewMessage>,
+    },
     /// Make a record durable.
     Append { no: AppendNo, record: Record },
     /// Hand over up to `max` messages of a flow that are ready.
@@ -56,6 +63,10 @@ pub enum StoreWork {
 
 /// What a store answers.
 #[derive(Debug)]
+#[expect(
+    missing_docs,
+    reason = "the line above each variant speaks of its fields"
+)]
 pub enum StoreDone {
     /// Something for the engine: `Accepted`, `Due`, `Expired`, `Paged`,
     /// `Committed`, `CommitFailed`.

@@ -9,13 +9,25 @@ use outflow_core::time::{Mono, Now};
 
 /// Work for a transport.
 #[derive(Debug)]
+#[expect(
+    missing_docs,
+    reason = "the line above each variant speaks of its fields"
+)]
 pub enum TransportWork<'a> {
     /// Open a session; answered by `SessionReady` or `SessionClosed`.
-    Open { session: SessionRef, account: &'a AccountSpec, destination: &'a Destination },
+    Open {
+        session: SessionRef,
+        account: &'a AccountSpec,
+        destination: &'a Destination,
+    },
     /// Close a session. Not answered.
     Close { session: SessionRef },
     /// Deliver a message; answered by exactly one `Replied`.
-    Deliver { delivery: Delivery, account: &'a AccountSpec, destination: &'a Destination },
+    Deliver {
+        delivery: Delivery,
+        account: &'a AccountSpec,
+        destination: &'a Destination,
+    },
 }
 
 /// A carrier of messages.

@@ -97,7 +97,9 @@ impl AccountLimits {
     }
 
     fn disown(&mut self, id: AccountLimitId, owner: Owner) {
-        let Some(entry) = self.get_mut(id) else { return };
+        let Some(entry) = self.get_mut(id) else {
+            return;
+        };
         entry.owners.retain(|&other| other != owner);
         if entry.owners.is_empty()
             && let Some(gone) = self.slab.get_mut(id.index()).and_then(Option::take)
@@ -109,14 +111,19 @@ impl AccountLimits {
     /// Forgets an owner with all its limits.
     pub fn remove(&mut self, owner: Owner) {
         self.assign(owner, Vec::new());
-        if let Some(Owned { timer: Some(at), .. }) = self.owners.remove(&owner) {
+        if let Some(Owned {
+            timer: Some(at), ..
+        }) = self.owners.remove(&owner)
+        {
             self.timers.remove(&(at, owner));
         }
     }
 
     /// Whether an owner has limits at all.
     pub fn has(&self, owner: Owner) -> bool {
-        self.owners.get(&owner).is_some_and(|owned| !owned.limits.is_empty())
+        self.owners
+            .get(&owner)
+            .is_some_and(|owned| !owned.limits.is_empty())
     }
 
     /// Takes a message's cost from all limits of an owner.
@@ -128,7 +135,8 @@ impl AccountLimits {
             if let Some(entry) = self.slab.get_mut(id.index()).and_then(Option::as_mut) {
                 entry.limit.take(now, class, cost);
                 if entry.owners.len() > 1 {
-                    self.changed.extend(entry.owners.iter().filter(|&&other| other != owner));
+                    self.changed
+                        .extend(entry.owners.iter().filter(|&&other| other != owner));
                 }
                 if let Some(feed) = &mut entry.feed {
                     feed.note_taken(cost);
@@ -242,9 +250,14 @@ impl AccountLimits {
 
     /// Looks at the owners of a limit again at this time.
     pub fn wake_at(&mut self, id: AccountLimitId, at: Mono) {
-        let owners = self.get(id).map(|entry| entry.owners.clone()).unwrap_or_default();
+        let owners = self
+            .get(id)
+            .map(|entry| entry.owners.clone())
+            .unwrap_or_default();
         for owner in owners {
-            let Some(owned) = self.owners.get_mut(&owner) else { continue };
+            let Some(owned) = self.owners.get_mut(&owner) else {
+                continue;
+            };
             if at != Mono::NEVER && owned.timer.is_none_or(|timer| at < timer) {
                 if let Some(old) = owned.timer.replace(at) {
                     self.timers.remove(&(old, owner));
@@ -274,7 +287,11 @@ impl AccountLimits {
 
     /// What an account's limit should have ready: one message of any class.
     pub fn demand(entry: &AccountLimit) -> Demand {
-        Demand { class: Class::Low, cost: entry.cost_max, flows: 1 }
+        Demand {
+            class: Class::Low,
+            cost: entry.cost_max,
+            flows: 1,
+        }
     }
 
     /// When the next owner wants a look.

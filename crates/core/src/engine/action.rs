@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::class::Class;
 use crate::flow::FlowKey;
-use crate::handle::{AccountId, AppendNo, FlowId, LaneId, PermitId, SessionRef, LimitId};
+use crate::handle::{AccountId, AppendNo, FlowId, LaneId, LimitId, PermitId, SessionRef};
 use crate::limit::saved::Saved;
 use crate::limit::spec::{Headroom, LimitSpec};
 use crate::message::{Head, Seq, State};
@@ -15,6 +15,10 @@ use crate::time::{Nanos, Wall};
 
 /// One thing to be done outside.
 #[derive(Debug)]
+#[expect(
+    missing_docs,
+    reason = "the line above each variant speaks of its fields"
+)]
 pub enum Action {
     /// Hand over up to `max` more messages of a flow that are ready.
     Page { flow: FlowId, max: u32 },
@@ -23,7 +27,11 @@ pub enum Action {
     /// Ask the ledger for tokens of a limit.
     Lease(LeaseRequest),
     /// Open a session of an account to a lane's destination.
-    OpenSession { session: SessionRef, account: AccountId, lane: LaneId },
+    OpenSession {
+        session: SessionRef,
+        account: AccountId,
+        lane: LaneId,
+    },
     /// Close a session.
     CloseSession { session: SessionRef },
     /// Deliver a message over a session; answered by exactly one `Replied`.
@@ -75,21 +83,48 @@ pub struct Delivery {
 
 /// What the journal keeps.
 #[derive(Clone, Debug)]
+#[expect(
+    missing_docs,
+    reason = "the line above each variant speaks of its fields"
+)]
 pub enum Record {
     /// The message waits until a time; an attempt was made, or not.
-    Deferral { flow: FlowId, seq: Seq, until: Wall, attempt: Option<Box<Attempt>> },
+    Deferral {
+        flow: FlowId,
+        seq: Seq,
+        until: Wall,
+        attempt: Option<Box<Attempt>>,
+    },
     /// The message is done with.
-    Settlement { flow: FlowId, seq: Seq, state: State, error: Option<Box<LastError>> },
+    Settlement {
+        flow: FlowId,
+        seq: Seq,
+        state: State,
+        error: Option<Box<LastError>>,
+    },
     /// The message was given up.
-    Dead { flow: FlowId, seq: Seq, letter: Box<DeadLetter> },
+    Dead {
+        flow: FlowId,
+        seq: Seq,
+        letter: Box<DeadLetter>,
+    },
     /// All messages of the flow up to this one that wait in the store are
     /// cancelled.
     Cancelled { flow: FlowId, through: Seq },
     /// All messages of the flow up to this one that wait in the store belong to
     /// another flow, and so do these, whose heads the engine held.
-    Moved { flow: FlowId, to: FlowId, through: Seq, held: Vec<Seq> },
+    Moved {
+        flow: FlowId,
+        to: FlowId,
+        through: Seq,
+        held: Vec<Seq>,
+    },
     /// So many more tokens of a limit may be used than `saved` knows of.
-    Reservation { key: Arc<LimitKey>, saved: Saved, block: u32 },
+    Reservation {
+        key: Arc<LimitKey>,
+        saved: Saved,
+        block: u32,
+    },
 }
 
 /// What a failed attempt leaves behind.
@@ -107,6 +142,10 @@ pub struct Attempt {
 
 /// Something a person should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "the line above each variant speaks of its fields"
+)]
 pub enum Alert {
     /// The store does not take appends; nothing is sent until it does.
     StoreFailing,

@@ -38,7 +38,10 @@ impl Appends {
         }
         self.last.0 += 1;
         self.unconfirmed.push_back((self.last, record.clone()));
-        actions.push(Action::Append { no: self.last, record });
+        actions.push(Action::Append {
+            no: self.last,
+            record,
+        });
     }
 
     /// The next append that became durable, if any.
@@ -65,7 +68,9 @@ impl Appends {
         let pause = match self.retry {
             Some((_, pause)) => pause.times(2).min(PAUSE_LONGEST),
             None => {
-                actions.push(Action::Alert { alert: Alert::StoreFailing });
+                actions.push(Action::Alert {
+                    alert: Alert::StoreFailing,
+                });
                 PAUSE_FIRST
             }
         };
@@ -86,7 +91,10 @@ impl Appends {
             };
             self.last.0 += 1;
             self.unconfirmed.push_back((self.last, record.clone()));
-            actions.push(Action::Append { no: self.last, record });
+            actions.push(Action::Append {
+                no: self.last,
+                record,
+            });
         }
         // Only the store's word ends the failure; until then new records queue
         // behind and the next batch follows after the pause.
@@ -99,7 +107,9 @@ impl Appends {
             return false;
         }
         self.retry = None;
-        actions.push(Action::Alert { alert: Alert::StoreRecovered });
+        actions.push(Action::Alert {
+            alert: Alert::StoreRecovered,
+        });
         true
     }
 

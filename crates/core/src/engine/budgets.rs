@@ -24,7 +24,12 @@ pub(super) struct Budgets {
 
 impl Budgets {
     pub fn new(permille: u32, floor_per_minute: u32) -> Self {
-        Self { permille, floor_per_minute, slab: Vec::new(), by_name: BTreeMap::new() }
+        Self {
+            permille,
+            floor_per_minute,
+            slab: Vec::new(),
+            by_name: BTreeMap::new(),
+        }
     }
 
     /// The budgets of a tenant and of one of its campaigns.
@@ -40,7 +45,8 @@ impl Budgets {
             return index;
         }
         let index = u32::try_from(self.slab.len()).expect("fewer than 2^32 budgets");
-        self.slab.push(RetryBudget::new(self.permille, self.floor_per_minute));
+        self.slab
+            .push(RetryBudget::new(self.permille, self.floor_per_minute));
         self.by_name.insert(name, index);
         index
     }

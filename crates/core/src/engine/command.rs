@@ -12,9 +12,17 @@ pub struct PauseId(pub u64);
 
 /// One request.
 #[derive(Clone, Debug)]
+#[expect(
+    missing_docs,
+    reason = "the line above each variant speaks of its fields"
+)]
 pub enum Command {
     /// Send nothing that matches, until a time or for good.
-    Pause { id: PauseId, matches: Match, until: Option<Wall> },
+    Pause {
+        id: PauseId,
+        matches: Match,
+        until: Option<Wall>,
+    },
     /// Lift a pause.
     Resume { id: PauseId },
     /// Withdraw one message.
@@ -23,7 +31,11 @@ pub enum Command {
     CancelAll { matches: Match, through: Seq },
     /// Hand everything that matches, waits, and was accepted by then to another
     /// pool.
-    MoveAll { matches: Match, pool: Name, through: Seq },
+    MoveAll {
+        matches: Match,
+        pool: Name,
+        through: Seq,
+    },
     /// Finish what is in flight and send nothing more.
     Drain,
 }

@@ -60,7 +60,9 @@ impl Counter {
         let class = flow.key.class;
         let mut until = Mono(0);
         if let Some(rules) = &flow.recipient_rules
-            && let Err(at) = self.recipients.admits(now, rules, head.recipient, class, head.cost)
+            && let Err(at) = self
+                .recipients
+                .admits(now, rules, head.recipient, class, head.cost)
         {
             until = until.max(at);
         }
@@ -92,10 +94,18 @@ impl Outlet for Counter {
             };
             let seq = head.seq;
             self.append(match obstacle {
-                Obstacle::Expired => {
-                    Record::Settlement { flow: id, seq, state: State::Expired, error: None }
-                }
-                Obstacle::Later(until) => Record::Deferral { flow: id, seq, until, attempt: None },
+                Obstacle::Expired => Record::Settlement {
+                    flow: id,
+                    seq,
+                    state: State::Expired,
+                    error: None,
+                },
+                Obstacle::Later(until) => Record::Deferral {
+                    flow: id,
+                    seq,
+                    until,
+                    attempt: None,
+                },
             });
             let flow = self.flows.get_mut(id)?;
             flow.heads.pop_front();
@@ -127,16 +137,31 @@ impl Outlet for Counter {
             self.budgets.take(flow.budgets, now.mono);
         }
         if let Some(rules) = &flow.recipient_rules {
-            self.recipients.take(now, rules, head.recipient, class, head.cost);
+            self.recipients
+                .take(now, rules, head.recipient, class, head.cost);
         }
         let slots = flow.slots.clone();
         flow.page(id, &mut self.actions);
         let next = flow.heads.front().map(|head| head.cost);
-        let permit = Permit { flow: id, lane, account, session, head, sent_at: now.mono, slots };
+        let permit = Permit {
+            flow: id,
+            lane,
+            account,
+            session,
+            head,
+            sent_at: now.mono,
+            slots,
+        };
         let deadline = now.mono + self.settings.delivery_deadline;
         let permit = self.permits.issue(permit, deadline);
         self.sends += 1;
-        let delivery = Delivery { permit, session, account, flow: id, head };
+        let delivery = Delivery {
+            permit,
+            session,
+            account,
+            flow: id,
+            head,
+        };
         self.actions.push(Action::Deliver(delivery));
         next
     }

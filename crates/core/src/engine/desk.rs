@@ -60,7 +60,10 @@ pub(super) struct Desk {
 
 impl Desk {
     pub fn new(settings: PoolSettings) -> Self {
-        Self { settings, ..Self::default() }
+        Self {
+            settings,
+            ..Self::default()
+        }
     }
 
     pub fn pool_id(&mut self, name: &Name) -> PoolId {
@@ -87,7 +90,12 @@ impl Desk {
         let id = self.next_lane();
         let destination = key.destination.clone();
         self.lane_keys.insert((pool, destination.clone()), id);
-        self.lanes.push(Lane { pool, destination, gate, facts: key.clone() });
+        self.lanes.push(Lane {
+            pool,
+            destination,
+            gate,
+            facts: key.clone(),
+        });
         if let Some(pool) = self.pools.get_mut(pool.index()) {
             pool.add_lane(id);
         }
@@ -115,7 +123,9 @@ impl Desk {
     }
 
     pub fn account_count(&self, pool: PoolId) -> usize {
-        self.accounts().filter(|(_, account)| account.pool == pool).count()
+        self.accounts()
+            .filter(|(_, account)| account.pool == pool)
+            .count()
     }
 
     pub fn find_account(&self, name: &Name) -> Option<AccountId> {
@@ -154,10 +164,16 @@ impl Desk {
         }
         self.account_names.insert(spec.id.clone(), id);
         let caps = caps_of(&spec, policies);
-        let (blocked_until, paused) =
-            self.account(id).map_or((None, false), |old| (old.blocked_until, old.paused));
+        let (blocked_until, paused) = self
+            .account(id)
+            .map_or((None, false), |old| (old.blocked_until, old.paused));
         if let Some(slot) = self.accounts.get_mut(id.index()) {
-            *slot = Some(Account { spec, pool, blocked_until, paused });
+            *slot = Some(Account {
+                spec,
+                pool,
+                blocked_until,
+                paused,
+            });
         }
         self.pool_mut(pool).add_account(id, caps);
         self.pool_mut(pool).set_room(id, true);
@@ -244,7 +260,13 @@ impl Desk {
                 None => {
                     let (limit, feed) = maker.make(now, &applied);
                     let key = Arc::new(applied.key);
-                    self.limits.add(AccountLimit { key, limit, feed, owners: Vec::new(), cost_max: 1 })
+                    self.limits.add(AccountLimit {
+                        key,
+                        limit,
+                        feed,
+                        owners: Vec::new(),
+                        cost_max: 1,
+                    })
                 }
             };
             ids.push(id);
@@ -286,10 +308,13 @@ impl Desk {
     ) -> Option<(AccountId, SessionRef)> {
         let id = self.lane(lane).pool;
         let pool = self.pool_mut(id);
-        let from_match = matched
-            .and_then(|account| Some((account, pool.take_from(now.mono, account, lane, class, cost)?)));
-        let (account, session) =
-            from_match.or_else(|| pool.take(now.mono, lane, class, cost))?;
+        let from_match = matched.and_then(|account| {
+            Some((
+                account,
+                pool.take_from(now.mono, account, lane, class, cost)?,
+            ))
+        });
+        let (account, session) = from_match.or_else(|| pool.take(now.mono, lane, class, cost))?;
         if !self.pairs.contains(&(account, lane)) {
             self.relimit_pair(now, account, lane, policies, maker);
         }
@@ -315,7 +340,8 @@ impl Desk {
         cost: u32,
         lives: bool,
     ) {
-        self.pool_mut(session.pool).released(now.mono, session.session, lives);
+        self.pool_mut(session.pool)
+            .released(now.mono, session.session, lives);
         for owner in [Owner::Account(account), Owner::Pair(account, lane)] {
             if self.limits.release(owner, cost) {
                 self.refresh(now, owner);
@@ -329,8 +355,11 @@ impl Desk {
             return;
         }
         let pool = self.lane(lane).pool;
-        let ids: Vec<AccountId> =
-            self.accounts().filter(|(_, account)| account.pool == pool).map(|(id, _)| id).collect();
+        let ids: Vec<AccountId> = self
+            .accounts()
+            .filter(|(_, account)| account.pool == pool)
+            .map(|(id, _)| id)
+            .collect();
         for id in ids {
             self.limits.expect_cost(Owner::Account(id), cost);
             self.limits.expect_cost(Owner::Pair(id, lane), cost);
@@ -403,7 +432,12 @@ impl Desk {
             return Mono(0);
         }
         let blocked = self.blocked.first().map_or(Mono::NEVER, |&(at, _)| at);
-        let pools = self.pools.iter().filter_map(Pool::next_wake).min().unwrap_or(Mono::NEVER);
+        let pools = self
+            .pools
+            .iter()
+            .filter_map(Pool::next_wake)
+            .min()
+            .unwrap_or(Mono::NEVER);
         self.limits.next_wake().min(blocked).min(pools)
     }
 

@@ -5,7 +5,7 @@
 use crate::account::AccountSpec;
 use crate::destination::Destination;
 use crate::engine::command::Command;
-use crate::handle::{AppendNo, FlowId, PermitId, SessionRef, LimitId};
+use crate::handle::{AppendNo, FlowId, LimitId, PermitId, SessionRef};
 use crate::message::{Head, Seq};
 use crate::name::Name;
 use crate::policy::set::Policies;
@@ -14,6 +14,10 @@ use crate::time::Nanos;
 
 /// One thing that happened.
 #[derive(Debug)]
+#[expect(
+    missing_docs,
+    reason = "the line above each variant speaks of its fields"
+)]
 pub enum Event {
     /// So many new messages are durable and wait in the store, in this flow.
     Accepted { flow: FlowId, count: u32 },
@@ -22,7 +26,11 @@ pub enum Event {
     Due { flow: FlowId, count: u32 },
     /// These messages of the flow have expired; `held` if the engine has their
     /// heads, or had.
-    Expired { flow: FlowId, seqs: Vec<Seq>, held: bool },
+    Expired {
+        flow: FlowId,
+        seqs: Vec<Seq>,
+        held: bool,
+    },
     /// The store's answer to [`Action::Page`](super::action::Action::Page), in
     /// order; fewer than asked for means that there are no more.
     Paged { flow: FlowId, heads: Vec<Head> },
@@ -31,18 +39,33 @@ pub enum Event {
     /// The appends from the last committed one up to this one are lost.
     CommitFailed { through: AppendNo },
     /// A domain's destination is known.
-    Resolved { domain: Name, destination: Destination },
+    Resolved {
+        domain: Name,
+        destination: Destination,
+    },
     /// A session that was asked for can take messages.
     SessionReady { session: SessionRef },
     /// A session could not be opened, or has ended.
     SessionClosed { session: SessionRef },
     /// The answer to a delivery; exactly one per delivery counts.
     /// `session_lives` if the session can take another message.
-    Replied { permit: PermitId, reply: Reply, session_lives: bool },
+    Replied {
+        permit: PermitId,
+        reply: Reply,
+        session_lives: bool,
+    },
     /// The ledger's answer to request `no` for tokens of a limit.
-    Granted { limit: LimitId, no: u32, answer: LeaseAnswer },
+    Granted {
+        limit: LimitId,
+        no: u32,
+        answer: LeaseAnswer,
+    },
     /// The far end changed its mind about a message that it had accepted.
-    Feedback { flow: FlowId, seq: Seq, reply: Reply },
+    Feedback {
+        flow: FlowId,
+        seq: Seq,
+        reply: Reply,
+    },
     /// The policies in force are these from now on.
     PolicyChanged { policies: Box<Policies> },
     /// An account is new or has changed.

@@ -15,9 +15,16 @@ use crate::time::{Mono, Nanos, Now, Wall};
 
 /// What stands before a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "the line above each variant speaks of its fields"
+)]
 pub enum Obstacle {
     /// A limit is used up until a time.
-    Limit { key: Arc<LimitKey>, until: Option<Wall> },
+    Limit {
+        key: Arc<LimitKey>,
+        until: Option<Wall>,
+    },
     /// No account of the pool can take it now: all are busy, blocked or at
     /// their limits.
     NoAccountReady,
@@ -68,12 +75,19 @@ impl Engine {
         }
         let Some(lane) = flow.lane else {
             waiting_on.push(Obstacle::Unresolved);
-            return Some(Explanation { waiting_on, ahead_in_flow, flows_waiting, earliest: None });
+            return Some(Explanation {
+                waiting_on,
+                ahead_in_flow,
+                flows_waiting,
+                earliest: None,
+            });
         };
         let cost = flow.heads.front().map_or(1, |head| head.cost);
         for &place in &flow.limits {
             let class = flow.key.class;
-            let Some(limit) = self.schedule.limit(place) else { continue };
+            let Some(limit) = self.schedule.limit(place) else {
+                continue;
+            };
             let Some(key) = self.limits.get(place).map(|limit| Arc::clone(&limit.key)) else {
                 continue;
             };
@@ -87,7 +101,9 @@ impl Engine {
             let rate = limit.shape().rate;
             let tokens = ahead_in_flow.saturating_mul(u64::from(cost));
             let burst = u64::from(limit.shape().capacity);
-            let spacing = rate.map_or(Nanos::ZERO, |rate| rate.time_for(tokens.saturating_sub(burst)));
+            let spacing = rate.map_or(Nanos::ZERO, |rate| {
+                rate.time_for(tokens.saturating_sub(burst))
+            });
             let at = match limit.until(now, class, need) {
                 Until::Now => Some(now.mono),
                 Until::At(at) if at != Mono::NEVER => Some(at),
@@ -97,7 +113,10 @@ impl Engine {
             earliest = earliest.zip(at).map(|(a, b)| a.max(b));
             flows_waiting = flows_waiting.max(others);
             if !fits || others > 0 {
-                waiting_on.push(Obstacle::Limit { key, until: at.map(|at| now.wall_at(at)) });
+                waiting_on.push(Obstacle::Limit {
+                    key,
+                    until: at.map(|at| now.wall_at(at)),
+                });
             }
         }
         if !self.counter.desk.can_send(lane, flow.key.class) {
@@ -109,11 +128,18 @@ impl Engine {
                 waiting_on.push(Obstacle::NoAccountReady);
                 // A reply or a connection brings it; nobody knows when, but not
                 // before the accounts' own limits open.
-                earliest = earliest.zip(self.desk_opens(now, lane)).map(|(a, b)| a.max(b));
+                earliest = earliest
+                    .zip(self.desk_opens(now, lane))
+                    .map(|(a, b)| a.max(b));
             }
         }
         let earliest = earliest.map(|at| now.wall_at(at));
-        Some(Explanation { waiting_on, ahead_in_flow, flows_waiting, earliest })
+        Some(Explanation {
+            waiting_on,
+            ahead_in_flow,
+            flows_waiting,
+            earliest,
+        })
     }
 
     /// When the first account of a lane's pool opens again, if time alone does it.

@@ -140,7 +140,9 @@ impl Feed {
         }
         self.use_per_request = (self.use_per_request + self.taken).div_ceil(2);
         self.taken = 0;
-        let waiting = u32::try_from(demand.flows).unwrap_or(u32::MAX).saturating_mul(demand.cost);
+        let waiting = u32::try_from(demand.flows)
+            .unwrap_or(u32::MAX)
+            .saturating_mul(demand.cost);
         let first = (limit.spec().capacity() / FIRST_SHARE).max(1);
         let tokens = self
             .use_per_request
@@ -150,7 +152,12 @@ impl Feed {
             .min(limit.spec().capacity());
         self.requests += 1;
         let (no, class) = (self.requests, demand.class);
-        self.asked = Some(Asked { no, at: now.mono, wall: now.wall, class });
+        self.asked = Some(Asked {
+            no,
+            at: now.mono,
+            wall: now.wall,
+            class,
+        });
         let key = Arc::clone(&self.key);
         actions.push(Action::Lease(LeaseRequest {
             limit: id,
@@ -179,12 +186,26 @@ impl Feed {
         };
         let class = asked.class;
         match answer {
-            LeaseAnswer::Leased { tokens, life, wait, spacing } => {
+            LeaseAnswer::Leased {
+                tokens,
+                life,
+                wait,
+                spacing,
+            } => {
                 self.life = life;
                 self.away = false;
                 if asked.is_trustworthy(now, life) {
                     let (usable_from, ends_at) = (asked.at + wait, asked.at + life);
-                    limit.grant(now, Grant { tokens, class, usable_from, ends_at, spacing });
+                    limit.grant(
+                        now,
+                        Grant {
+                            tokens,
+                            class,
+                            usable_from,
+                            ends_at,
+                            spacing,
+                        },
+                    );
                     return usable_from;
                 }
                 self.retry_at = now.mono;
@@ -198,7 +219,9 @@ impl Feed {
             LeaseAnswer::Away => {
                 if !std::mem::replace(&mut self.away, true) {
                     let key = Arc::clone(&self.key);
-                    actions.push(Action::Alert { alert: Alert::LedgerAway { key } });
+                    actions.push(Action::Alert {
+                        alert: Alert::LedgerAway { key },
+                    });
                 }
                 self.retry_at = now.mono + AWAY_PAUSE;
                 self.grant_alone(now, limit, class);
@@ -215,6 +238,15 @@ impl Feed {
             WhenAway::LocalShare => self.use_per_request,
         };
         let (usable_from, ends_at) = (now.mono, now.mono + OPEN_LIFE);
-        limit.grant(now, Grant { tokens, class, usable_from, ends_at, spacing: Nanos::ZERO });
+        limit.grant(
+            now,
+            Grant {
+                tokens,
+                class,
+                usable_from,
+                ends_at,
+                spacing: Nanos::ZERO,
+            },
+        );
     }
 }

@@ -69,7 +69,10 @@ impl Flow {
             return;
         }
         self.paging = true;
-        actions.push(Action::Page { flow: id, max: HEADS_MAX - held as u32 });
+        actions.push(Action::Page {
+            flow: id,
+            max: HEADS_MAX - held as u32,
+        });
     }
 
     /// How many of its messages wait, as far as the engine knows.
@@ -136,6 +139,10 @@ impl Flows {
 
     /// How many heads are held in all.
     pub fn heads_held(&self) -> u64 {
-        self.slab.iter().flatten().map(|flow| flow.heads.len() as u64).sum()
+        self.slab
+            .iter()
+            .flatten()
+            .map(|flow| flow.heads.len() as u64)
+            .sum()
     }
 }

@@ -49,7 +49,11 @@ pub(super) struct Maker {
 
 impl Maker {
     pub fn new(leased: bool, start: Start, started_at: Mono) -> Self {
-        Self { leased, start, started_at }
+        Self {
+            leased,
+            start,
+            started_at,
+        }
     }
 
     /// A limit with its feed, if it spends what it is given.
@@ -69,7 +73,10 @@ impl Maker {
         let Start::Again { limits, downtime } = &mut self.start else {
             return Limit::owned(spec, headroom, now, Fill::Full);
         };
-        let at_start = Now { mono: self.started_at, ..*now };
+        let at_start = Now {
+            mono: self.started_at,
+            ..*now
+        };
         if let Some(known) = limits.remove(&applied.key) {
             let since = known.reserved_since;
             return Limit::restore(spec, headroom, &known.saved, since, &at_start, *downtime);
@@ -111,7 +118,9 @@ impl FlowLimits {
             if let Some(limit) = self.by_place.get_mut(&place) {
                 limit.users += 1;
             }
-            let changed = schedule.limit(place).is_some_and(|limit| *limit.spec() != applied.spec);
+            let changed = schedule
+                .limit(place)
+                .is_some_and(|limit| *limit.spec() != applied.spec);
             if changed {
                 schedule.reconfigure(now, place, applied.spec.clone());
             }
@@ -121,7 +130,14 @@ impl FlowLimits {
         let place = schedule.add_place(Holder::Limit(Box::new(limit)));
         let key = Arc::new(applied.key.clone());
         self.by_key.insert(Arc::clone(&key), place);
-        self.by_place.insert(place, FlowLimit { key, feed, users: 1 });
+        self.by_place.insert(
+            place,
+            FlowLimit {
+                key,
+                feed,
+                users: 1,
+            },
+        );
         place
     }
 

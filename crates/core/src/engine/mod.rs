@@ -41,8 +41,8 @@ use self::counter::Counter;
 use self::desk::Desk;
 use self::event::Event;
 use self::feed::Demand;
-pub use self::flows::HEADS_MAX;
 use self::flows::Flows;
+pub use self::flows::HEADS_MAX;
 use self::limits::{FlowLimits, Maker};
 pub use self::limits::{SavedLimit, Start};
 use self::permits::Permits;
@@ -178,9 +178,14 @@ impl Engine {
             Event::Committed { through } => self.committed(through),
             Event::CommitFailed { through } => {
                 let counter = &mut self.counter;
-                counter.appends.fail(now.mono, through, &mut counter.actions);
+                counter
+                    .appends
+                    .fail(now.mono, through, &mut counter.actions);
             }
-            Event::Resolved { domain, destination } => self.resolve(now, domain, destination),
+            Event::Resolved {
+                domain,
+                destination,
+            } => self.resolve(now, domain, destination),
             Event::SessionReady { session } => {
                 let pool = self.counter.desk.pool_mut(session.pool);
                 pool.session_ready(now.mono, session.session);
@@ -189,7 +194,11 @@ impl Engine {
                 let pool = self.counter.desk.pool_mut(session.pool);
                 pool.session_closed(now.mono, session.session);
             }
-            Event::Replied { permit, reply, session_lives } => {
+            Event::Replied {
+                permit,
+                reply,
+                session_lives,
+            } => {
                 self.replied(now, permit, &reply, session_lives);
             }
             Event::Granted { limit, no, answer } => self.granted(now, limit, no, answer),
@@ -221,7 +230,9 @@ impl Engine {
             self.resume(id);
         }
         let counter = &mut self.counter;
-        counter.appends.retry(now.mono, STEP_BUDGET as usize, &mut counter.actions);
+        counter
+            .appends
+            .retry(now.mono, STEP_BUDGET as usize, &mut counter.actions);
     }
 
     /// Places flows, serves limits and gates, opens and closes sessions, until
@@ -249,7 +260,10 @@ impl Engine {
             };
             let mask = classes.into_iter().fold(ClassMask::NONE, ClassMask::with);
             let pool = self.counter.desk.lane(lane).pool;
-            self.counter.desk.pool_mut(pool).set_backlog(lane, mask, waiting);
+            self.counter
+                .desk
+                .pool_mut(pool)
+                .set_backlog(lane, mask, waiting);
         }
     }
 
@@ -303,7 +317,11 @@ impl Engine {
         }
         while open && let Some((session, account, lane)) = pool.next_open(now.mono) {
             let session = crate::handle::SessionRef { pool: id, session };
-            counter.actions.push(Action::OpenSession { session, account, lane });
+            counter.actions.push(Action::OpenSession {
+                session,
+                account,
+                lane,
+            });
         }
     }
 
@@ -316,12 +334,17 @@ impl Engine {
                 flows: self.schedule.demand_at(place),
             });
             let taken = self.schedule.take_spent(place);
-            let Some(feed) = self.limits.get_mut(place).and_then(|limit| limit.feed.as_mut())
+            let Some(feed) = self
+                .limits
+                .get_mut(place)
+                .and_then(|limit| limit.feed.as_mut())
             else {
                 continue;
             };
             feed.note_taken(taken);
-            let Some(limit) = self.schedule.limit_mut(place) else { continue };
+            let Some(limit) = self.schedule.limit_mut(place) else {
+                continue;
+            };
             let counter = &mut self.counter;
             let id = LimitId::Place(place);
             let (appends, actions) = (&mut counter.appends, &mut counter.actions);
@@ -330,9 +353,13 @@ impl Engine {
         }
         let counter = &mut self.counter;
         while let Some(id) = counter.desk.limits.pop_hungry() {
-            let Some(entry) = counter.desk.limits.get_mut(id) else { continue };
+            let Some(entry) = counter.desk.limits.get_mut(id) else {
+                continue;
+            };
             let demand = AccountLimits::demand(entry);
-            let Some(feed) = &mut entry.feed else { continue };
+            let Some(feed) = &mut entry.feed else {
+                continue;
+            };
             let (limit, appends) = (&mut entry.limit, &mut counter.appends);
             let again = feed.refill(
                 now,
@@ -350,7 +377,10 @@ impl Engine {
         let counter = &mut self.counter;
         match id {
             LimitId::Place(place) => {
-                let feed = self.limits.get_mut(place).and_then(|limit| limit.feed.as_mut());
+                let feed = self
+                    .limits
+                    .get_mut(place)
+                    .and_then(|limit| limit.feed.as_mut());
                 if let (Some(feed), Some(limit)) = (feed, self.schedule.limit_mut(place)) {
                     let again = feed.answered(now, limit, no, answer, &mut counter.actions);
                     self.schedule.mark(place);
@@ -358,10 +388,11 @@ impl Engine {
                 }
             }
             LimitId::Account(id) => {
-                let Some(entry) = counter.desk.limits.get_mut(id) else { return };
+                let Some(entry) = counter.desk.limits.get_mut(id) else {
+                    return;
+                };
                 let Some(feed) = &mut entry.feed else { return };
-                let again =
-                    feed.answered(now, &mut entry.limit, no, answer, &mut counter.actions);
+                let again = feed.answered(now, &mut entry.limit, no, answer, &mut counter.actions);
                 counter.desk.limits.note_changed(id);
                 counter.desk.limits.wake_at(id, again);
             }
@@ -375,7 +406,11 @@ impl Engine {
         if !self.sweeps.is_empty() {
             return Mono(0);
         }
-        let desk = if counter.is_open() { counter.desk.next_wake() } else { Mono::NEVER };
+        let desk = if counter.is_open() {
+            counter.desk.next_wake()
+        } else {
+            Mono::NEVER
+        };
         self.schedule
             .next_wake()
             .min(desk)
@@ -423,13 +458,19 @@ impl Engine {
         flow.paging = false;
         let asked = HEADS_MAX.saturating_sub(flow.heads.len() as u32);
         let got = heads.len() as u32;
-        flow.in_store = if got < asked.min(flow.in_store) { 0 } else { flow.in_store - got.min(flow.in_store) };
+        flow.in_store = if got < asked.min(flow.in_store) {
+            0
+        } else {
+            flow.in_store - got.min(flow.in_store)
+        };
         let (lane, cost_max) = (flow.lane, flow.cost_max);
         for head in heads {
             if head.cost > cost_max {
                 self.refuse_for_good(now, id, head);
             } else {
-                if head.cost > 1 && let Some(lane) = lane {
+                if head.cost > 1
+                    && let Some(lane) = lane
+                {
                     self.counter.desk.expect_cost(lane, head.cost);
                 }
                 if let Some(flow) = self.counter.flows.get_mut(id) {
@@ -462,8 +503,12 @@ impl Engine {
             flow.heads.retain(|head| head.seq != seq);
             // One that is in flight is settled by its reply.
             if flow.heads.len() < before || !held {
-                let record =
-                    Record::Settlement { flow: id, seq, state: State::Expired, error: None };
+                let record = Record::Settlement {
+                    flow: id,
+                    seq,
+                    state: State::Expired,
+                    error: None,
+                };
                 self.counter.append(record);
             }
         }
@@ -521,8 +566,13 @@ impl Engine {
             Command::CancelAll { matches, through } => {
                 self.sweeps.push_back(Sweep::cancel(matches, through));
             }
-            Command::MoveAll { matches, pool, through } => {
-                self.sweeps.push_back(Sweep::relocate(matches, pool, through));
+            Command::MoveAll {
+                matches,
+                pool,
+                through,
+            } => {
+                self.sweeps
+                    .push_back(Sweep::relocate(matches, pool, through));
             }
             Command::Drain => self.counter.draining = true,
         }

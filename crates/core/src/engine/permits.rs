@@ -42,9 +42,15 @@ impl Permits {
             self.slab.push((0, None));
             u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 deliveries in flight")
         });
-        let slot = self.slab.get_mut(index as usize).expect("a free or new slot");
+        let slot = self
+            .slab
+            .get_mut(index as usize)
+            .expect("a free or new slot");
         slot.1 = Some(permit);
-        let id = PermitId { index, generation: slot.0 };
+        let id = PermitId {
+            index,
+            generation: slot.0,
+        };
         self.deadlines.push_back((deadline, id));
         id
     }
@@ -71,12 +77,17 @@ impl Permits {
 
     /// The next delivery whose deadline has passed.
     pub fn overdue(&self, now: Mono) -> Option<PermitId> {
-        self.deadlines.front().filter(|&&(deadline, _)| deadline <= now).map(|&(_, id)| id)
+        self.deadlines
+            .front()
+            .filter(|&&(deadline, _)| deadline <= now)
+            .map(|&(_, id)| id)
     }
 
     /// When the next deadline passes.
     pub fn next_wake(&self) -> Mono {
-        self.deadlines.front().map_or(Mono::NEVER, |&(deadline, _)| deadline)
+        self.deadlines
+            .front()
+            .map_or(Mono::NEVER, |&(deadline, _)| deadline)
     }
 
     /// How many are in flight.

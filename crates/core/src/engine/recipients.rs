@@ -102,7 +102,11 @@ impl Recipients {
             let Some(key) = self.round.pop_front() else {
                 return;
             };
-            if self.limits.get(&key).is_some_and(|limit| limit.is_idle(now)) {
+            if self
+                .limits
+                .get(&key)
+                .is_some_and(|limit| limit.is_idle(now))
+            {
                 self.limits.remove(&key);
             } else {
                 self.round.push_back(key);

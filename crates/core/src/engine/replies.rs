@@ -25,7 +25,12 @@ impl Engine {
         }
         let outcome = self.rules.classify(reply, head.attempts);
         self.tell_account(now, &permit, &outcome);
-        let Some(key) = self.counter.flows.get(permit.flow).map(|flow| flow.key.clone()) else {
+        let Some(key) = self
+            .counter
+            .flows
+            .get(permit.flow)
+            .map(|flow| flow.key.clone())
+        else {
             return;
         };
         let settings = &self.counter.settings;
@@ -46,18 +51,36 @@ impl Engine {
     ) -> Record {
         let seq = head.seq;
         match next {
-            Next::Settle(State::Delivered) => {
-                Record::Settlement { flow, seq, state: State::Delivered, error: None }
-            }
+            Next::Settle(State::Delivered) => Record::Settlement {
+                flow,
+                seq,
+                state: State::Delivered,
+                error: None,
+            },
             Next::Settle(state) => {
                 let error = Some(Box::new(LastError::of(reply, outcome)));
-                Record::Settlement { flow, seq, state, error }
+                Record::Settlement {
+                    flow,
+                    seq,
+                    state,
+                    error,
+                }
             }
             Next::RetryAt { at, delay } => {
                 let error = LastError::of(reply, outcome);
                 let (first_attempt_at, attempts) = (head.first_attempt_at, head.attempts);
-                let attempt = Attempt { first_attempt_at, attempts, delay, error };
-                Record::Deferral { flow, seq, until: at, attempt: Some(Box::new(attempt)) }
+                let attempt = Attempt {
+                    first_attempt_at,
+                    attempts,
+                    delay,
+                    error,
+                };
+                Record::Deferral {
+                    flow,
+                    seq,
+                    until: at,
+                    attempt: Some(Box::new(attempt)),
+                }
             }
             Next::Dead(cause) => {
                 let error = LastError::of(reply, outcome);
@@ -71,7 +94,9 @@ impl Engine {
     fn release(&mut self, now: &Now, permit: &Permit, lives: bool) {
         let cost = permit.head.cost;
         let (account, lane, session) = (permit.account, permit.lane, permit.session);
-        self.counter.desk.released(now, account, lane, session, cost, lives);
+        self.counter
+            .desk
+            .released(now, account, lane, session, cost, lives);
         for &place in &permit.slots {
             if let Some(limit) = self.schedule.limit_mut(place) {
                 limit.release(cost);
@@ -93,7 +118,9 @@ impl Engine {
         if outcome.verdict == Verdict::Misconfigured
             && let Some(account) = self.counter.desk.account(permit.account)
         {
-            let alert = Alert::Authentication { account: account.spec.id.clone() };
+            let alert = Alert::Authentication {
+                account: account.spec.id.clone(),
+            };
             self.counter.actions.push(Action::Alert { alert });
         }
     }
@@ -103,7 +130,12 @@ impl Engine {
         let outcome = self.rules.classify(reply, 1);
         if outcome.verdict == Verdict::Bounced {
             let error = Some(Box::new(LastError::of(reply, &outcome)));
-            self.counter.append(Record::Settlement { flow, seq, state: State::Bounced, error });
+            self.counter.append(Record::Settlement {
+                flow,
+                seq,
+                state: State::Bounced,
+                error,
+            });
         }
     }
 
@@ -112,6 +144,10 @@ impl Engine {
     pub(super) fn refuse_for_good(&mut self, now: &Now, flow: FlowId, head: &Head) {
         let error = LastError::oversized(head.cost);
         let letter = Box::new(DeadLetter::new(head, now.wall, DeathCause::TooLarge, error));
-        self.counter.append(Record::Dead { flow, seq: head.seq, letter });
+        self.counter.append(Record::Dead {
+            flow,
+            seq: head.seq,
+            letter,
+        });
     }
 }

@@ -29,20 +29,17 @@ impl Engine {
         let id = self.counter.flows.next_id();
         std::mem::swap(actions, &mut self.counter.actions);
         let kept = Arc::new(key.clone());
-        self.counter.actions.push(Action::OpenFlow { flow: id, key: kept });
+        self.counter.actions.push(Action::OpenFlow {
+            flow: id,
+            key: kept,
+        });
         self.adopt(now, id, key);
         std::mem::swap(actions, &mut self.counter.actions);
         id
     }
 
     /// Takes over a flow that the store knew before the start.
-    pub fn adopt_flow(
-        &mut self,
-        now: &Now,
-        id: FlowId,
-        key: FlowKey,
-        actions: &mut Vec<Action>,
-    ) {
+    pub fn adopt_flow(&mut self, now: &Now, id: FlowId, key: FlowKey, actions: &mut Vec<Action>) {
         std::mem::swap(actions, &mut self.counter.actions);
         self.adopt(now, id, key);
         std::mem::swap(actions, &mut self.counter.actions);
@@ -57,7 +54,9 @@ impl Engine {
         } else {
             let waiting = self.unresolved.entry(destination.name.clone()).or_default();
             if waiting.is_empty() {
-                self.counter.actions.push(Action::Resolve { domain: destination.name });
+                self.counter.actions.push(Action::Resolve {
+                    domain: destination.name,
+                });
             }
             waiting.push(id);
         }
@@ -105,7 +104,8 @@ impl Engine {
         let gate = self.counter.desk.lane(lane).gate;
         let places: Vec<PlaceId> = limits.iter().copied().chain([gate]).collect();
         let tenant = self.tenant(&key.tenant);
-        self.schedule.add_flow(id, key.class, tenant, weight, &places);
+        self.schedule
+            .add_flow(id, key.class, tenant, weight, &places);
         let budgets = self.counter.budgets.of(&key.tenant, key.campaign.as_ref());
         if let Some(flow) = self.counter.flows.get_mut(id) {
             flow.lane = Some(lane);
@@ -137,7 +137,9 @@ impl Engine {
         if let Some(lane) = self.counter.desk.find_lane(pool, &key.destination) {
             return lane;
         }
-        let gate = self.schedule.add_place(Holder::Gate(self.counter.desk.next_lane()));
+        let gate = self
+            .schedule
+            .add_place(Holder::Gate(self.counter.desk.next_lane()));
         self.counter.desk.add_lane(key, pool, gate)
     }
 
@@ -148,7 +150,9 @@ impl Engine {
 
     pub(super) fn set_account(&mut self, now: &Now, spec: AccountSpec) {
         let counter = &mut self.counter;
-        let id = counter.desk.set_account(now, spec, &counter.policies, &mut counter.maker);
+        let id = counter
+            .desk
+            .set_account(now, spec, &counter.policies, &mut counter.maker);
         self.review_account_pauses(id);
     }
 
@@ -156,7 +160,9 @@ impl Engine {
         let counter = &mut self.counter;
         let ids: Vec<AccountId> = counter.desk.accounts().map(|(id, _)| id).collect();
         for id in ids {
-            counter.desk.relimit_account(now, id, &counter.policies, &mut counter.maker);
+            counter
+                .desk
+                .relimit_account(now, id, &counter.policies, &mut counter.maker);
         }
     }
 

@@ -35,7 +35,11 @@ enum Work {
     /// What matches is cancelled.
     Cancel { matches: Match, through: Seq },
     /// What matches goes to another pool.
-    Move { matches: Match, pool: Name, through: Seq },
+    Move {
+        matches: Match,
+        pool: Name,
+        through: Seq,
+    },
 }
 
 impl Sweep {
@@ -56,7 +60,11 @@ impl Sweep {
     }
 
     pub const fn relocate(matches: Match, pool: Name, through: Seq) -> Self {
-        Self::of(Work::Move { matches, pool, through })
+        Self::of(Work::Move {
+            matches,
+            pool,
+            through,
+        })
     }
 }
 
@@ -96,7 +104,12 @@ impl Engine {
                 }
             }
             Work::Relimit => {
-                if self.counter.flows.get(id).is_some_and(|flow| flow.lane.is_some()) {
+                if self
+                    .counter
+                    .flows
+                    .get(id)
+                    .is_some_and(|flow| flow.lane.is_some())
+                {
                     self.detach(id);
                     self.attach(now, id);
                     self.offer(id);
@@ -107,7 +120,11 @@ impl Engine {
                 self.offer(id);
             }
             Work::Cancel { matches, through } => self.cancel_flow(matches, id, *through),
-            Work::Move { matches, pool, through } => {
+            Work::Move {
+                matches,
+                pool,
+                through,
+            } => {
                 self.move_flow(now, matches, id, pool, *through);
             }
         }
@@ -145,7 +162,10 @@ impl Engine {
             return;
         };
         let facts = account.spec.facts();
-        let paused = self.pauses.values().any(|pause| pause.matches.matches_account(&facts));
+        let paused = self
+            .pauses
+            .values()
+            .any(|pause| pause.matches.matches_account(&facts));
         if paused != account.paused {
             self.counter.desk.set_paused(id, paused);
         }
@@ -156,7 +176,11 @@ impl Engine {
         let Some(flow) = self.counter.flows.get_mut(id) else {
             return;
         };
-        let matching = self.pauses.values().filter(|p| p.matches.matches_flow(&flow.key)).count();
+        let matching = self
+            .pauses
+            .values()
+            .filter(|p| p.matches.matches_flow(&flow.key))
+            .count();
         let before = std::mem::replace(&mut flow.pauses, matching as u32);
         if flow.lane.is_none() {
             return;
@@ -178,7 +202,12 @@ impl Engine {
         let was_held = flow.heads.len() < before;
         if was_held || !self.counter.permits.is_in_flight(id, seq) {
             let state = State::Cancelled;
-            self.counter.append(Record::Settlement { flow: id, seq, state, error: None });
+            self.counter.append(Record::Settlement {
+                flow: id,
+                seq,
+                state,
+                error: None,
+            });
         }
         if was_held {
             self.reconsider(id);
@@ -188,7 +217,12 @@ impl Engine {
     fn cancel_flow(&mut self, matches: &Match, id: FlowId, through: Seq) {
         for seq in self.take_heads(matches, id, through).unwrap_or_default() {
             let state = State::Cancelled;
-            self.counter.append(Record::Settlement { flow: id, seq, state, error: None });
+            self.counter.append(Record::Settlement {
+                flow: id,
+                seq,
+                state,
+                error: None,
+            });
         }
         if self.matches(matches, id) {
             self.counter.append(Record::Cancelled { flow: id, through });
@@ -208,12 +242,20 @@ impl Engine {
         let to = self.open_flow(now, key, &mut actions);
         self.counter.actions = actions;
         let held = self.take_heads(matches, id, through).unwrap_or_default();
-        self.counter.append(Record::Moved { flow: id, to, through, held });
+        self.counter.append(Record::Moved {
+            flow: id,
+            to,
+            through,
+            held,
+        });
         self.reconsider(id);
     }
 
     fn matches(&self, matches: &Match, id: FlowId) -> bool {
-        self.counter.flows.get(id).is_some_and(|flow| matches.matches_flow(&flow.key))
+        self.counter
+            .flows
+            .get(id)
+            .is_some_and(|flow| matches.matches_flow(&flow.key))
     }
 
     /// Takes the heads up to `through` out of a flow that matches.
@@ -222,7 +264,12 @@ impl Engine {
         if !matches.matches_flow(&flow.key) {
             return None;
         }
-        let taken = flow.heads.iter().map(|head| head.seq).filter(|&seq| seq <= through).collect();
+        let taken = flow
+            .heads
+            .iter()
+            .map(|head| head.seq)
+            .filter(|&seq| seq <= through)
+            .collect();
         flow.heads.retain(|head| head.seq > through);
         Some(taken)
     }

@@ -279,7 +279,11 @@ impl Schedule {
     /// place.
     pub fn waiting_at(&self, id: PlaceId, class: Class) -> u64 {
         let place = self.place(id);
-        let booked = place.book.iter().filter(|(other, ..)| *other <= class).count() as u64;
+        let booked = place
+            .book
+            .iter()
+            .filter(|(other, ..)| *other <= class)
+            .count() as u64;
         let waiting: u64 = place
             .classes
             .iter()

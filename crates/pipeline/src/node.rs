@@ -1,0 +1,311 @@
+//! One turn after another: completions in, engine steps, actions out.
+
+use std::collections::VecDeque;
+
+use outflow_core::engine::action::{Action, Alert};
+use outflow_core::engine::command::Command;
+use outflow_core::engine::event::Event;
+use outflow_core::engine::{Engine, Settings, Start};
+use outflow_core::policy::set::Policies;
+use outflow_core::time::{Mono, Now};
+use outflow_ports::ledger::Ledger;
+use outflow_ports::resolver::Resolver;
+use outflow_ports::store::{BatchId, NewMessage, Store, StoreDone, StoreWork};
+use outflow_ports::transport::{Transport, TransportWork};
+
+use crate::intake::{PENDING_MAX, Refused, Submission};
+use crate::shutdown::Phase;
+
+/// Engine steps in one turn; the rest waits for the next.
+const STEPS_MAX: usize = 4_096;
+
+/// Everything a node is connected to.
+#[derive(Debug)]
+pub struct Ports<S, L, T, R> {
+    /// The durable queue.
+    pub store: S,
+    /// The keeper of shared limits.
+    pub ledger: L,
+    /// The carrier of messages.
+    pub transport: T,
+    /// The finder of destinations.
+    pub resolver: R,
+}
+
+/// What became of a batch of submissions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Which batch.
+    pub batch: BatchId,
+    /// The numbers of its messages once they are durable; none if that failed.
+    pub seqs: Option<Vec<outflow_core::message::Seq>>,
+}
+
+/// A node: the engine and its ports.
+#[derive(Debug)]
+pub struct Node<S, L, T, R> {
+    engine: Engine,
+    ports: Ports<S, L, T, R>,
+    inbox: VecDeque<Event>,
+    actions: Vec<Action>,
+    stored: Vec<StoreDone>,
+    arrived: Vec<Event>,
+    answers: VecDeque<Answer>,
+    alerts: VecDeque<Alert>,
+    batches: u64,
+    pending: usize,
+    pending_sizes: VecDeque<(BatchId, usize)>,
+    phase: Phase,
+}
+
+impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
+    /// Starts a node: takes stock of the store and goes on from there.
+    pub fn start(
+        now: &Now,
+        settings: Settings,
+        policies: Policies,
+        mut ports: Ports<S, L, T, R>,
+    ) -> Self {
+        let recovered = ports.store.recover(now);
+        let start = if recovered.fresh {
+            Start::Fresh
+        } else {
+            Start::Again {
+                limits: recovered.limits,
+                downtime: recovered.downtime,
+            }
+        };
+        let mut engine = Engine::new(settings, policies, start, now);
+        let mut inbox = VecDeque::new();
+        let mut actions = Vec::new();
+        for (flow, key, ready) in recovered.flows {
+            engine.adopt_flow(now, flow, key, &mut actions);
+            if ready > 0 {
+                inbox.push_back(Event::Due { flow, count: ready });
+            }
+        }
+        let mut node = Self {
+            engine,
+            ports,
+            inbox,
+            actions: Vec::new(),
+            stored: Vec::new(),
+            arrived: Vec::new(),
+            answers: VecDeque::new(),
+            alerts: VecDeque::new(),
+            batches: 0,
+            pending: 0,
+            pending_sizes: VecDeque::new(),
+            phase: Phase::Running,
+        };
+        node.carry_out(now, &mut actions);
+        node
+    }
+
+    /// Takes messages in. They are accepted once an [`Answer`] says so.
+    pub fn submit(&mut self, now: &Now, batch: Vec<Submission>) -> Result<BatchId, Refused> {
+        if self.phase != Phase::Running {
+            return Err(Refused::Closing);
+        }
+        if self.pending + batch.len() > PENDING_MAX {
+            return Err(Refused::Busy);
+        }
+        self.batches += 1;
+        let id = BatchId(self.batches);
+        self.pending += batch.len();
+        self.pending_sizes.push_back((id, batch.len()));
+        let mut actions = std::mem::take(&mut self.actions);
+        let messages = batch
+            .into_iter()
+            .map(|submission| NewMessage {
+                flow: self.engine.open_flow(now, submission.key, &mut actions),
+                idempotency_key: submission.idempotency_key,
+                not_before: submission.not_before,
+                expires_at: submission.expires_at,
+                recipient: submission.recipient,
+                cost: submission.cost,
+                body: submission.body,
+            })
+            .collect();
+        self.carry_out(now, &mut actions);
+        self.actions = actions;
+        self.ports.store.submit(
+            now,
+            StoreWork::Accept {
+                batch: id,
+                messages,
+            },
+        );
+        Ok(id)
+    }
+
+    /// Puts an event before the engine at the next turn.
+    pub fn post(&mut self, event: Event) {
+        self.inbox.push_back(event);
+    }
+
+    /// One turn. When the next one is due.
+    pub fn turn(&mut self, now: &Now) -> Mono {
+        self.collect(now);
+        let mut actions = std::mem::take(&mut self.actions);
+        for _ in 0..STEPS_MAX {
+            let event = match self.inbox.pop_front() {
+                Some(event) => event,
+                None if self.engine.next_wake() <= now.mono => Event::Woke,
+                None => break,
+            };
+            self.engine.step(now, event, &mut actions);
+            if self.carry_out(now, &mut actions) {
+                self.collect(now);
+            }
+        }
+        self.actions = actions;
+        if self.phase == Phase::Draining && self.pending == 0 && self.engine.is_quiet() {
+            self.phase = Phase::Done;
+        }
+        self.next_turn()
+    }
+
+    /// When a turn is due if nothing arrives from outside.
+    pub fn next_turn(&self) -> Mono {
+        if !self.inbox.is_empty() {
+            return Mono(0);
+        }
+        self.engine
+            .next_wake()
+            .min(self.ports.store.next_completion())
+            .min(self.ports.ledger.next_completion())
+            .min(self.ports.transport.next_completion())
+            .min(self.ports.resolver.next_completion())
+    }
+
+    /// Stops intake and new sends; [`Node::phase`] says when all is settled.
+    pub fn shut_down(&mut self) {
+        if self.phase == Phase::Running {
+            self.phase = Phase::Draining;
+            self.inbox.push_back(Event::Command(Command::Drain));
+        }
+    }
+
+    /// Where the node stands.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The next answer to a batch of submissions.
+    pub fn next_answer(&mut self) -> Option<Answer> {
+        self.answers.pop_front()
+    }
+
+    /// The next thing a person should know.
+    pub fn next_alert(&mut self) -> Option<Alert> {
+        self.alerts.pop_front()
+    }
+
+    /// The engine, for questions.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The ports, for questions.
+    pub fn ports(&self) -> &Ports<S, L, T, R> {
+        &self.ports
+    }
+
+    /// The ports, for those who drive them from outside: tests, simulations.
+    pub fn ports_mut(&mut self) -> &mut Ports<S, L, T, R> {
+        &mut self.ports
+    }
+
+    /// Takes the node apart: what is left when it crashes.
+    pub fn into_ports(self) -> Ports<S, L, T, R> {
+        self.ports
+    }
+
+    /// Brings what the ports have done into the inbox.
+    fn collect(&mut self, now: &Now) {
+        let mut stored = std::mem::take(&mut self.stored);
+        self.ports.store.complete(now, &mut stored);
+        for done in stored.drain(..) {
+            match done {
+                StoreDone::Event(event) => self.inbox.push_back(event),
+                StoreDone::Accepted { batch, seqs } => self.answer(batch, Some(seqs)),
+                StoreDone::AcceptFailed { batch } => self.answer(batch, None),
+            }
+        }
+        self.stored = stored;
+        self.ports.transport.complete(now, &mut self.arrived);
+        self.ports.ledger.complete(now, &mut self.arrived);
+        self.ports.resolver.complete(now, &mut self.arrived);
+        self.inbox.extend(self.arrived.drain(..));
+    }
+
+    fn answer(&mut self, batch: BatchId, seqs: Option<Vec<outflow_core::message::Seq>>) {
+        if let Some(place) = self.pending_sizes.iter().position(|&(id, _)| id == batch)
+            && let Some((_, size)) = self.pending_sizes.remove(place)
+        {
+            self.pending -= size;
+        }
+        self.answers.push_back(Answer { batch, seqs });
+    }
+
+    /// Submits what the engine asked for. Whether an answer may be there at once.
+    fn carry_out(&mut self, now: &Now, actions: &mut Vec<Action>) -> bool {
+        let mut paged = false;
+        for action in actions.drain(..) {
+            match action {
+                Action::Page { flow, max } => {
+                    self.ports.store.submit(now, StoreWork::Page { flow, max });
+                    paged = true;
+                }
+                Action::Append { no, record } => {
+                    self.ports
+                        .store
+                        .submit(now, StoreWork::Append { no, record });
+                }
+                Action::OpenFlow { flow, key } => {
+                    self.ports
+                        .store
+                        .submit(now, StoreWork::OpenFlow { flow, key });
+                }
+                Action::Lease(request) => self.ports.ledger.submit(now, request),
+                Action::OpenSession {
+                    session,
+                    account,
+                    lane,
+                } => {
+                    let destination = self.engine.lane_destination(lane);
+                    if let Some(account) = self.engine.account(account) {
+                        let work = TransportWork::Open {
+                            session,
+                            account,
+                            destination,
+                        };
+                        self.ports.transport.submit(now, work);
+                    }
+                }
+                Action::CloseSession { session } => {
+                    self.ports
+                        .transport
+                        .submit(now, TransportWork::Close { session });
+                }
+                Action::Deliver(delivery) => {
+                    let flow = self.engine.flow_key(delivery.flow);
+                    let account = self.engine.account(delivery.account);
+                    if let (Some(flow), Some(account)) = (flow, account) {
+                        let destination = &flow.destination;
+                        let work = TransportWork::Deliver {
+                            delivery,
+                            account,
+                            destination,
+                        };
+                        self.ports.transport.submit(now, work);
+                    }
+                }
+                Action::Resolve { domain } => self.ports.resolver.submit(now, domain),
+                Action::Alert { alert } => self.alerts.push_back(alert),
+            }
+        }
+        paged
+    }
+}
