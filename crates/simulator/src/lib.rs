@@ -1,0 +1,1 @@
+//! Simulated networks, traffic, faults and checkers.
