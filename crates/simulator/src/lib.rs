@@ -1,5 +1,6 @@
 //! Simulated networks, traffic, faults and checkers.
 pub mod backlog;
+pub mod chart;
 pub mod checkers;
 pub mod expect;
 pub mod hash;
@@ -8,8 +9,12 @@ pub mod in_flight;
 pub mod meter;
 pub mod network;
 pub mod random;
+pub mod recorder;
+pub mod report;
 pub mod scenario;
 pub mod series;
+pub mod summary;
+pub mod tally;
 pub mod trace;
 pub mod traffic;
 pub mod units;
