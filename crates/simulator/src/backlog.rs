@@ -154,7 +154,7 @@ impl Backlog {
             self.flows.resize(index + 1, None);
         }
         if let Some(slot) = self.flows.get_mut(index) {
-            *slot = Some(Flow {
+            slot.get_or_insert_with(|| Flow {
                 class,
                 tenant,
                 limits: limits.to_vec(),

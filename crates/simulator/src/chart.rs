@@ -77,7 +77,10 @@ impl Points {
             .max(1);
         let together = (drawn / width.0.max(1)).max(1) as usize;
         let step = width.0 as f64 * together as f64;
-        let per_second = |count: u64| count as f64 * NANOS_PER_SECOND as f64 / step;
+        let per_second = |bins: &[Bin], count: &dyn Fn(&Bin) -> u64| {
+            let nanos = width.0 as f64 * bins.len() as f64;
+            bins.iter().map(count).sum::<u64>() as f64 * NANOS_PER_SECOND as f64 / nanos
+        };
         let chunks: Vec<&[Bin]> = series.bins.chunks(together).collect();
         let x = |index: usize| index as f64 * step / unit;
         let stairs = |value: &dyn Fn(&[Bin]) -> f64| -> Vec<(f64, f64)> {
@@ -95,8 +98,8 @@ impl Points {
         Self {
             hours: unit > 60.0 * NANOS_PER_SECOND as f64,
             end: x(chunks.len()),
-            offered: stairs(&|bins| per_second(bins.iter().map(|bin| bin.offered).sum())),
-            sent: stairs(&|bins| per_second(bins.iter().map(|bin| bin.sent).sum())),
+            offered: stairs(&|bins| per_second(bins, &|bin| bin.offered)),
+            sent: stairs(&|bins| per_second(bins, &|bin| bin.sent)),
             limit: each
                 .flat_map(|n| [(x(n), limit_at(n)), (x(n + 1), limit_at(n))])
                 .collect(),
@@ -154,11 +157,13 @@ fn rates(area: &Area<'_>, points: &Points) -> Result<(), ChartError> {
     let label = format!("offered{}", if cut { peak.as_str() } else { "" });
     let drawn = chart.draw_series(offered).map_err(failed)?;
     drawn.label(label).legend(|(x, y)| swatch(x, y, OFFERED));
-    let sent = LineSeries::new(points.sent.iter().copied(), SENT.stroke_width(2));
+    let sent = AreaSeries::new(points.sent.iter().copied(), 0.0, SENT.mix(0.25))
+        .border_style(SENT.stroke_width(2));
     let drawn = chart.draw_series(sent).map_err(failed)?;
     drawn.label("sent").legend(|(x, y)| swatch(x, y, SENT));
     if !points.limit.is_empty() {
-        let limit = LineSeries::new(points.limit.iter().copied(), LIMIT.stroke_width(1));
+        let limit =
+            DashedLineSeries::new(points.limit.iter().copied(), 8, 5, LIMIT.stroke_width(2));
         let drawn = chart.draw_series(limit).map_err(failed)?;
         drawn.label("limit").legend(|(x, y)| swatch(x, y, LIMIT));
     }

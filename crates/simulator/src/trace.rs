@@ -57,7 +57,8 @@ pub enum Trace<'a> {
         /// Why.
         cause: Cause,
     },
-    /// A flow is seen for the first time.
+    /// A flow is seen for the first time. Later ones of the same number change
+    /// nothing.
     Flow {
         /// Its number.
         flow: FlowNo,

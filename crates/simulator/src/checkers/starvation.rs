@@ -33,6 +33,8 @@ struct Grants {
     total: u64,
     by_class: [u64; Class::COUNT],
     by_tenant: BTreeMap<(Class, TenantNo), u64>,
+    /// The weights of all tenants that were ever served, by class.
+    weights: [u64; Class::COUNT],
 }
 
 /// What a limit had granted when a stretch began.
@@ -90,6 +92,9 @@ impl Default for Starvation {
 
 impl Starvation {
     fn open(&mut self, flow: FlowNo, class: Class, tenant: TenantNo, limits: &[LimitNo]) {
+        if self.group_of.contains_key(&flow) {
+            return;
+        }
         let groups = &mut self.groups;
         let index = *self
             .by_key
@@ -113,6 +118,7 @@ impl Starvation {
             return;
         };
         let (class, tenant) = (flow.class, flow.tenant);
+        let weight = weight_of(&self.weights, tenant);
         for limit in limits {
             let index = *limit as usize;
             if self.grants.len() <= index {
@@ -123,7 +129,13 @@ impl Starvation {
                 if let Some(of_class) = grants.by_class.get_mut(class.index()) {
                     *of_class += u64::from(cost);
                 }
-                *grants.by_tenant.entry((class, tenant)).or_insert(0) += u64::from(cost);
+                let of_tenant = grants.by_tenant.entry((class, tenant)).or_insert(0);
+                if *of_tenant == 0
+                    && let Some(weights) = grants.weights.get_mut(class.index())
+                {
+                    *weights += weight;
+                }
+                *of_tenant += u64::from(cost);
             }
         }
     }
@@ -165,6 +177,10 @@ impl Starvation {
             );
         }
     }
+}
+
+fn weight_of(weights: &BTreeMap<TenantNo, u32>, tenant: TenantNo) -> u64 {
+    u64::from(weights.get(&tenant).copied().unwrap_or(1))
 }
 
 /// What each limit of a group has granted so far.
@@ -213,15 +229,15 @@ fn judge_tenant(
         since: at,
         marks: now.to_vec(),
     });
-    let weight = |tenant: TenantNo| u64::from(weights.get(&tenant).copied().unwrap_or(1));
-    let mine = weight(group.tenant);
+    let mine = weight_of(weights, group.tenant);
     // Tenants that were ever served count as present: that is lenient.
     let all = |limit: &LimitNo| -> u64 {
-        let others = grants.get(*limit as usize).into_iter();
-        let others = others.flat_map(|grants| grants.by_tenant.keys());
-        let others =
-            others.filter(|(class, other)| *class == group.class && *other != group.tenant);
-        mine + others.map(|(_, other)| weight(*other)).sum::<u64>()
+        let Some(grants) = grants.get(*limit as usize) else {
+            return mine;
+        };
+        let served = grants.by_tenant.contains_key(&(group.class, group.tenant));
+        let weights = grants.weights.get(group.class.index()).copied();
+        weights.unwrap_or(0) + if served { 0 } else { mine }
     };
     let deltas = differences(now, &stretch.marks);
     let shares: Vec<(u64, u64)> = group
@@ -308,81 +324,4 @@ impl Checker for Starvation {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::hand_made::{accepted, found, ms, sent};
-    use super::*;
-
-    /// Two flows wait for limit 0; of each thousand sends `second` are of the
-    /// second flow.
-    fn after(classes: [Class; 2], second: u64) -> Vec<String> {
-        let mut checker = Starvation::default();
-        for (flow, class) in classes.into_iter().enumerate() {
-            let flow = flow as u32;
-            let opened = Trace::Flow {
-                flow,
-                class,
-                tenant: flow,
-                limits: &[0],
-            };
-            checker.observe(ms(0), &opened);
-        }
-        let each = 20_000;
-        for message in 0..each {
-            checker.observe(ms(0), &accepted(message, 0));
-            checker.observe(ms(0), &accepted(each + message, 1));
-        }
-        let (mut first_sent, mut second_sent) = (0, 0);
-        for n in 0..each - 1 {
-            let of_second = n * second / 1_000 != (n + 1) * second / 1_000;
-            let message = if of_second {
-                second_sent += 1;
-                each + second_sent - 1
-            } else {
-                first_sent += 1;
-                first_sent - 1
-            };
-            checker.observe(ms(n * 10), &sent(message, 1, &[0]));
-        }
-        found(&mut checker, ms(each * 10))
-    }
-
-    #[test]
-    fn a_fiftieth_for_lower_classes_and_a_fair_share_for_tenants_are_silent() {
-        assert!(after([Class::High, Class::Low], 20).is_empty());
-        assert!(after([Class::Normal, Class::Normal], 500).is_empty());
-    }
-
-    #[test]
-    fn a_class_that_gets_nothing_speaks() {
-        let found = after([Class::High, Class::Low], 0);
-        assert!(!found.is_empty());
-        assert!(found[0].starts_with("low got 0 of 2"), "{found:?}");
-    }
-
-    #[test]
-    fn a_tenant_that_gets_a_tenth_speaks() {
-        let found = after([Class::Normal, Class::Normal], 100);
-        assert!(!found.is_empty());
-        assert!(found[0].starts_with("tenant 1 got "), "{found:?}");
-    }
-
-    #[test]
-    fn who_is_held_by_a_limit_that_stands_still_is_not_starved() {
-        let mut checker = Starvation::default();
-        for (flow, limits) in [(0, &[0_u32][..]), (1, &[0, 1][..])] {
-            let opened = Trace::Flow {
-                flow,
-                class: Class::Normal,
-                tenant: flow,
-                limits,
-            };
-            checker.observe(ms(0), &opened);
-        }
-        checker.observe(ms(0), &accepted(0, 1));
-        for message in 1..10_000 {
-            checker.observe(ms(message * 10), &accepted(message, 0));
-            checker.observe(ms(message * 10), &sent(message, 1, &[0]));
-        }
-        assert!(found(&mut checker, ms(100_000)).is_empty());
-    }
-}
+mod tests;
