@@ -7,5 +7,6 @@ pub mod handle;
 pub mod limit;
 pub mod message;
 pub mod name;
+pub mod pool;
 pub mod reply;
 pub mod time;

@@ -1,0 +1,159 @@
+//! What a pool keeps of an account: its supply, and when it may open one more.
+
+use crate::class::Class;
+use crate::handle::AccountId;
+use crate::time::{Mono, Nanos};
+
+use super::bits::PairBits;
+use super::estimate::{Mean, sessions_for};
+use super::place::PairNo;
+use super::session::List;
+use super::settings::{ClassMask, PoolSettings, SessionCaps, SessionKind};
+use super::stats::Counts;
+
+/// A session is taken from another lane only after it was held so many connect
+/// times: after one, every third send opened a session.
+const HOLD_CONNECTS: u64 = 8;
+
+const NO_PAIR: u32 = u32::MAX;
+
+/// One account.
+#[derive(Clone, Debug)]
+pub(super) struct Account {
+    pub id: AccountId,
+    /// Removed; stays until its last session is closed.
+    pub gone: bool,
+    pub caps: SessionCaps,
+    /// The classes its limits have a token for.
+    pub ready: ClassMask,
+    pub blocked: bool,
+    /// Whether the connection rate allows one more opening.
+    pub room: bool,
+    pub counts: Counts,
+    /// What the send gate sees: ready, not blocked, a slot free.
+    pub supply: ClassMask,
+    /// Behind the lane that was served last, by class.
+    pub cursors: [u32; Class::COUNT],
+    /// Behind the lane that was opened for last.
+    pub open_cursor: u32,
+    /// What each class is owed for having waited, in thousandths.
+    pub credit: [i32; Class::COUNT],
+    pub reply: Mean,
+    pub connect: Mean,
+    /// The sessions its rate keeps busy, and a tenth, and one.
+    pub need: u32,
+    /// Idle sessions, idle longest first.
+    pub idle: List,
+    /// When a search for a session to take is due again.
+    pub take_at: Mono,
+    /// Until then no idle session was held long enough to be taken.
+    pub young_until: Mono,
+    /// What its pairs can do, by lane.
+    pub bits: PairBits,
+    pairs: Vec<u32>,
+}
+
+impl Account {
+    pub fn new(id: AccountId, caps: SessionCaps, settings: &PoolSettings) -> Self {
+        let mut account = Self {
+            id,
+            gone: false,
+            caps,
+            ready: ClassMask::NONE,
+            blocked: false,
+            room: true,
+            counts: Counts::default(),
+            supply: ClassMask::NONE,
+            cursors: [0; Class::COUNT],
+            open_cursor: 0,
+            credit: [0; Class::COUNT],
+            reply: Mean::new(settings.reply_hint),
+            connect: Mean::new(settings.connect_hint),
+            need: 0,
+            idle: List::EMPTY,
+            take_at: Mono::NEVER,
+            young_until: Mono(0),
+            bits: PairBits::default(),
+            pairs: Vec::new(),
+        };
+        account.measure();
+        account
+    }
+
+    /// Works out anew how many sessions it needs.
+    pub fn measure(&mut self) {
+        let occupied = self.reply.get() + self.connect_share();
+        self.need = sessions_for(self.caps.rate_milli, 11, occupied).saturating_add(1);
+    }
+
+    pub fn is_slots(&self) -> bool {
+        self.caps.kind == SessionKind::Slots
+    }
+
+    pub fn pair(&self, col: usize) -> Option<PairNo> {
+        let no = self.pairs.get(col).copied()?;
+        (no != NO_PAIR).then_some(PairNo(no))
+    }
+
+    pub fn put_pair(&mut self, col: usize, pair: Option<PairNo>) {
+        if self.pairs.len() <= col {
+            if pair.is_none() {
+                return;
+            }
+            self.pairs.resize(col + 1, NO_PAIR);
+        }
+        if let Some(slot) = self.pairs.get_mut(col) {
+            *slot = pair.map_or(NO_PAIR, |pair| pair.0);
+        }
+    }
+
+    pub fn supply_now(&self) -> ClassMask {
+        let full = self.is_slots() && self.counts.busy >= self.caps.max_connections;
+        if self.blocked || self.gone || full {
+            ClassMask::NONE
+        } else {
+            self.ready
+        }
+    }
+
+    fn connects(&self) -> bool {
+        self.room && !self.blocked && !self.gone && !self.is_slots()
+    }
+
+    /// Whether it may open one more: below its cap, and not more at once than
+    /// its rate can use.
+    pub fn has_room(&self) -> bool {
+        if !self.connects() || self.counts.live() >= self.caps.max_connections {
+            return false;
+        }
+        let spare = self.need.saturating_sub(self.counts.busy);
+        let at_once = spare.max(1 + self.need / 8);
+        self.counts.opening < at_once
+    }
+
+    /// Whether one more session would help its rate: it has fewer than it
+    /// needs, or tokens even for low that no session carries.
+    pub fn is_hungry(&self) -> bool {
+        self.counts.serving() < self.need || self.supply.contains(Class::Low)
+    }
+
+    /// Whether it is at its cap and could open if an idle session made way.
+    pub fn is_full(&self) -> bool {
+        self.at_cap() && self.counts.idle > 0
+    }
+
+    /// Whether it is at its cap and could open if a session made way.
+    pub fn at_cap(&self) -> bool {
+        self.connects() && self.counts.live() == self.caps.max_connections
+    }
+
+    /// A message's share of the time it takes to connect.
+    pub fn connect_share(&self) -> Nanos {
+        Nanos(self.connect.get().0 / u64::from(self.caps.messages_per_session.max(1)))
+    }
+
+    /// How long a lane keeps a session against others.
+    pub fn hold(&self) -> Nanos {
+        self.connect.get().times(HOLD_CONNECTS)
+    }
+}

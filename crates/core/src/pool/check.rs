@@ -1,0 +1,137 @@
+//! The invariants of a pool, checked in full. Slow: for tests and simulations.
+
+use crate::class::Class;
+use crate::time::Mono;
+
+use super::Pool;
+use super::lane::Rich;
+use super::pair::Opens;
+use super::place::{Col, PairNo, Row};
+use super::session::State;
+use super::settings::ClassMask;
+use super::stats::Counts;
+
+impl Pool {
+    /// Panics if the pool contradicts itself.
+    pub fn check(&self) {
+        self.check_counts();
+        for row in (0..self.accounts.len() as u32).map(Row) {
+            self.check_account(row);
+            for col in (0..self.lanes.len() as u32).map(Col) {
+                self.check_pair(row, col);
+            }
+        }
+        for col in (0..self.lanes.len() as u32).map(Col) {
+            self.check_lane(col);
+        }
+    }
+
+    fn check_counts(&self) {
+        let mut total = Counts::default();
+        let mut pairs = vec![Counts::default(); self.pairs.len()];
+        for (_, session) in self.sessions.iter() {
+            let pair = pairs
+                .get_mut(session.pair.0 as usize)
+                .expect("a session has a pair");
+            for counts in [pair, &mut total] {
+                match session.state {
+                    State::Free => {}
+                    State::Opening => counts.opening += 1,
+                    State::Idle => counts.idle += 1,
+                    State::Busy => counts.busy += 1,
+                    State::Closing => counts.closing += 1,
+                }
+            }
+        }
+        assert_eq!(total, self.counts, "sessions of the pool");
+        let free: Vec<PairNo> = self.free_pairs.clone();
+        for ((counts, pair), no) in pairs.iter().zip(&self.pairs).zip(0..) {
+            if !free.contains(&PairNo(no)) {
+                assert_eq!(*counts, pair.counts, "sessions of pair {no}");
+            }
+        }
+    }
+
+    fn check_account(&self, row: Row) {
+        let account = self.account(row);
+        assert_eq!(account.supply, account.supply_now(), "supply of {row:?}");
+        assert_eq!(self.room.contains(row.0), account.has_room(), "room");
+        assert_eq!(self.full.contains(row.0), account.is_full(), "full");
+        let hungry = account.has_room() && account.is_hungry();
+        assert_eq!(self.hungry.contains(row.0), hungry, "hungry");
+        let mut sum = Counts::default();
+        for col in 0..self.lanes.len() {
+            if let Some(no) = account.pair(col) {
+                let counts = self.pair(no).counts;
+                sum.opening += counts.opening;
+                sum.idle += counts.idle;
+                sum.busy += counts.busy;
+                sum.closing += counts.closing;
+            }
+        }
+        assert_eq!(sum, account.counts, "sessions of {row:?}");
+        assert_eq!(
+            self.sessions.oldest(account.idle).count() as u32,
+            sum.idle,
+            "idle list of {row:?}"
+        );
+    }
+
+    fn check_lane(&self, col: Col) {
+        let lane = self.lane(col);
+        assert_eq!(lane.demand, lane.demand_now(), "demand of {col:?}");
+        let standing_back = matches!(lane.rich, Rich::Until(_));
+        let short = lane.wants_session() && !standing_back;
+        assert_eq!(self.short.contains(col.0), short, "short of {col:?}");
+        let urgent = short && lane.is_urgent();
+        assert_eq!(self.urgent.contains(col.0), urgent, "urgent of {col:?}");
+    }
+
+    fn check_pair(&self, row: Row, col: Col) {
+        let (account, lane) = (self.account(row), self.lane(col));
+        let at = (col.index() / 64, row.index() / 64);
+        let mut able = ClassMask::NONE;
+        for class in Class::ALL {
+            let by_row = account.bits.able(at.0, class) >> (col.0 % 64) & 1;
+            let by_col = lane.bits.able(at.1, class) >> (row.0 % 64) & 1;
+            assert_eq!(by_row, by_col, "able by row and by column");
+            if by_row == 1 {
+                able = able.with(class);
+            }
+        }
+        let first = account.bits.first(at.0) >> (col.0 % 64) & 1 == 1;
+        let more = account.bits.more(at.0) >> (col.0 % 64) & 1 == 1;
+        let by_col = (lane.bits.first(at.1), lane.bits.more(at.1));
+        assert_eq!(first, by_col.0 >> (row.0 % 64) & 1 == 1, "first by both");
+        assert_eq!(more, by_col.1 >> (row.0 % 64) & 1 == 1, "more by both");
+        if let Some(no) = account.pair(col.index()) {
+            let pair = self.pair(no);
+            assert_eq!((pair.row, pair.col), (row, col), "a pair's place");
+            assert_eq!(pair.able, able, "what a pair is able to");
+            assert_eq!(pair.opens == Opens::First, first, "a pair's bits");
+            assert_eq!(pair.opens == Opens::More, more, "a pair's bits");
+        }
+        let sendable = account.supply.and(lane.demand).and(able);
+        assert!(
+            sendable.is_empty() || self.sending.covers(row, col),
+            "{row:?} could send for {col:?} and is not marked"
+        );
+        let short = self.short.contains(col.0);
+        let marked = self.connecting.covers(row, col);
+        let opens = first && self.room.contains(row.0) || more && self.hungry.contains(row.0);
+        assert!(
+            !short || !opens || marked,
+            "{row:?} could open for {col:?} and is not marked"
+        );
+        let starved = short && self.full.contains(row.0) && lane.serving() == 0;
+        let timed = |row: u32| self.account(Row(row)).take_at != Mono::NEVER;
+        assert!(
+            !starved
+                || !(first || more)
+                || lane.demand.is_empty()
+                || marked
+                || (0..self.accounts.len() as u32).any(timed),
+            "{row:?} could make way for {col:?} and is neither marked nor timed"
+        );
+    }
+}

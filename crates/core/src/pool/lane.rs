@@ -1,0 +1,139 @@
+//! What a pool keeps of a lane: its demand, and whether it is short of
+//! sessions.
+
+use crate::class::Class;
+use crate::handle::LaneId;
+use crate::time::{Mono, Nanos};
+
+use super::bits::PairBits;
+use super::estimate::{Mean, Meter, sessions_for};
+use super::settings::{ClassMask, PoolSettings};
+use super::stats::Counts;
+
+/// Whether the lane's far end can be reached at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// As far as is known.
+    Open,
+    /// Too many connects failed in a row; none until then.
+    Shut(Mono),
+    /// One connect at a time, until one succeeds.
+    Probe,
+}
+
+/// Whether the lane leaves the last free slots to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rich {
+    No,
+    /// It stands back until then.
+    Until(Mono),
+    /// It stood back and nobody else took the slots.
+    Lifted,
+}
+
+/// One lane.
+#[derive(Clone, Debug)]
+pub(super) struct Lane {
+    pub id: LaneId,
+    /// Removed; stays until its last session is closed.
+    pub gone: bool,
+    /// Paused or broken.
+    pub held: bool,
+    /// The classes with a message that could go now.
+    pub backlog: ClassMask,
+    pub waiting: u32,
+    pub counts: Counts,
+    /// Sessions of others that are being closed for it.
+    pub promised: u32,
+    /// What the send gate sees: backlog, not held.
+    pub demand: ClassMask,
+    /// Behind the account that was used last.
+    pub cursor: u32,
+    /// Behind the account that opened last.
+    pub open_cursor: u32,
+    pub meter: Meter,
+    pub reply: Mean,
+    pub connect: Mean,
+    /// A message's share of the time it takes to connect.
+    pub connect_share: Mean,
+    /// Sessions worth keeping for its rate.
+    pub target: u32,
+    /// Connects that failed in a row.
+    pub failures: u32,
+    pub reach: Reach,
+    pub rich: Rich,
+    /// What its pairs can do, by account.
+    pub bits: PairBits,
+}
+
+impl Lane {
+    pub fn new(id: LaneId, settings: &PoolSettings) -> Self {
+        Self {
+            id,
+            gone: false,
+            held: false,
+            backlog: ClassMask::NONE,
+            waiting: 0,
+            counts: Counts::default(),
+            promised: 0,
+            demand: ClassMask::NONE,
+            cursor: 0,
+            open_cursor: 0,
+            meter: Meter::default(),
+            reply: Mean::new(settings.reply_hint),
+            connect: Mean::new(settings.connect_hint),
+            connect_share: Mean::new(Nanos::ZERO),
+            target: settings.keep_warm,
+            failures: 0,
+            reach: Reach::Open,
+            rich: Rich::No,
+            bits: PairBits::default(),
+        }
+    }
+
+    pub fn demand_now(&self) -> ClassMask {
+        if self.held || self.gone {
+            ClassMask::NONE
+        } else {
+            self.backlog
+        }
+    }
+
+    /// Sessions on their way to it.
+    pub fn coming(&self) -> u32 {
+        self.counts.opening + self.promised
+    }
+
+    /// Sessions that carry its messages, now or soon.
+    pub fn serving(&self) -> u32 {
+        self.counts.serving() + self.promised
+    }
+
+    /// Whether more wait than sessions are coming, or fewer are kept than its
+    /// rate needs.
+    pub fn wants_session(&self) -> bool {
+        if self.held || self.gone {
+            return false;
+        }
+        let reachable = match self.reach {
+            Reach::Open => true,
+            Reach::Shut(_) => false,
+            Reach::Probe => self.coming() == 0,
+        };
+        let waits = !self.demand.is_empty() && self.waiting > self.coming();
+        reachable && (waits || self.serving() < self.target)
+    }
+
+    /// Whether critical messages wait and there is no session at all.
+    pub fn is_urgent(&self) -> bool {
+        self.demand.contains(Class::Critical) && self.serving() == 0
+    }
+
+    /// Measures its rate anew, once a second at most.
+    pub fn measure(&mut self, now: Mono, keep_warm: u32) {
+        if self.meter.roll(now) {
+            let occupied = self.reply.get() + self.connect_share.get();
+            self.target = sessions_for(self.meter.rate_milli(), 16, occupied).max(keep_warm);
+        }
+    }
+}

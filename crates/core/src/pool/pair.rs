@@ -1,0 +1,74 @@
+//! What a pool keeps of an account and a lane that have met.
+//!
+//! A pair exists from its first session, failed connect or shut limit on; all
+//! others are only bits.
+
+use crate::time::Mono;
+
+use super::place::{Col, Row};
+use super::session::List;
+use super::settings::ClassMask;
+use super::stats::Counts;
+
+/// Whether a pair may open a session, as far as the pair is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opens {
+    /// One is idle, or it is at its cap, backed off, or shut.
+    No,
+    /// It has none.
+    First,
+    /// All it has are busy: one more helps if the account has tokens to spare.
+    More,
+}
+
+impl Opens {
+    /// What a pair that never met may do.
+    pub fn unmet(slots: bool) -> Self {
+        if slots { Self::No } else { Self::First }
+    }
+}
+
+/// One account and one lane.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    pub row: Row,
+    pub col: Col,
+    /// The classes that the limits of exactly this pair let through.
+    pub product: ClassMask,
+    pub counts: Counts,
+    /// Idle sessions, used last first.
+    pub idle: List,
+    /// Connects that failed in a row.
+    pub failures: u32,
+    /// No connect before then.
+    pub backoff_until: Option<Mono>,
+    /// What the send gate sees: a session idle, the product open.
+    pub able: ClassMask,
+    /// What the connect gate sees.
+    pub opens: Opens,
+}
+
+impl Pair {
+    pub fn new(row: Row, col: Col, slots: bool) -> Self {
+        Self {
+            row,
+            col,
+            product: ClassMask::ALL,
+            counts: Counts::default(),
+            idle: List::EMPTY,
+            failures: 0,
+            backoff_until: None,
+            able: Self::able_unmet(slots),
+            opens: Opens::unmet(slots),
+        }
+    }
+
+    /// What a pair that never met is able to carry.
+    pub fn able_unmet(slots: bool) -> ClassMask {
+        if slots {
+            ClassMask::ALL
+        } else {
+            ClassMask::NONE
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Bits follow state: what the gates see of an account, a lane, a pair.
+//!
+//! Each function compares what is with what the bits say and, where a bit
+//! appears that could complete a match, marks the row or column. Where the
+//! other side has no bit at all, nothing is marked: its first bit will be.
+
+use crate::handle::{AccountId, LaneId};
+use crate::time::Mono;
+
+use super::Pool;
+use super::lane::Rich;
+use super::pair::Opens;
+use super::place::{Col, PairNo, Row};
+use super::settings::ClassMask;
+
+impl Pool {
+    /// Says for which classes every limit of the account has a token.
+    pub fn set_ready(&mut self, account: AccountId, ready: ClassMask) {
+        let Some(row) = self.row(account) else { return };
+        let account = self.account_mut(row);
+        if account.ready != ready {
+            account.ready = ready;
+            self.refresh_account(row);
+        }
+    }
+
+    /// Says for which classes the limits of account x destination are open.
+    pub fn set_product_open(&mut self, account: AccountId, lane: LaneId, open: ClassMask) {
+        let (Some(row), Some(col)) = (self.row(account), self.col(lane)) else {
+            return;
+        };
+        if open == ClassMask::ALL && self.account(row).pair(col.index()).is_none() {
+            return;
+        }
+        let no = self.meet(row, col);
+        let pair = self.pair_mut(no);
+        if pair.product != open {
+            pair.product = open;
+            self.refresh_pair(no);
+        }
+    }
+
+    /// Says whether the connection-rate limits of the account allow one more
+    /// opening.
+    pub fn set_room(&mut self, account: AccountId, room: bool) {
+        let Some(row) = self.row(account) else { return };
+        self.account_mut(row).room = room;
+        self.refresh_account(row);
+    }
+
+    /// Blocks an account: it neither sends nor opens.
+    pub fn block_account(&mut self, account: AccountId) {
+        self.set_blocked(account, true);
+    }
+
+    /// Ends a block.
+    pub fn unblock_account(&mut self, account: AccountId) {
+        self.set_blocked(account, false);
+    }
+
+    fn set_blocked(&mut self, account: AccountId, blocked: bool) {
+        let Some(row) = self.row(account) else { return };
+        self.account_mut(row).blocked = blocked;
+        self.refresh_account(row);
+    }
+
+    /// Holds a lane that is paused or broken, or lets it go.
+    pub fn hold_lane(&mut self, lane: LaneId, held: bool) {
+        let Some(col) = self.col(lane) else { return };
+        self.lane_mut(col).held = held;
+        self.refresh_lane(col);
+    }
+
+    /// Says which classes of a lane have a message that could go now, and how
+    /// many wait in all.
+    pub fn set_backlog(&mut self, lane: LaneId, classes: ClassMask, waiting: u32) {
+        let Some(col) = self.col(lane) else { return };
+        let lane = self.lane_mut(col);
+        if lane.backlog != classes || lane.waiting != waiting {
+            lane.backlog = classes;
+            lane.waiting = waiting;
+            self.refresh_lane(col);
+        }
+    }
+
+    pub(super) fn refresh_account(&mut self, row: Row) {
+        let account = self
+            .accounts
+            .get_mut(row.index())
+            .expect("a row is an account");
+        let supply = account.supply_now();
+        let before = std::mem::replace(&mut account.supply, supply);
+        let slots = account.is_slots();
+        let (room, full) = (account.has_room(), account.is_full());
+        let hungry = room && account.is_hungry();
+        let take_is_timed = account.take_at != Mono::NEVER;
+        if supply != before {
+            self.supply.flip(row.0, supply.differing(before));
+            let gained = supply.minus(before);
+            if !gained.and(self.demand.present()).is_empty() {
+                self.sending.mark_row(row);
+            }
+        }
+        if slots {
+            return;
+        }
+        let room_gained = self.room.set(row.0, room) && room;
+        let hungry_gained = self.hungry.set(row.0, hungry) && hungry;
+        let full_gained = self.full.set(row.0, full) && full;
+        let may_take = full_gained && (!take_is_timed || !self.urgent.is_empty());
+        if (room_gained || hungry_gained || may_take) && !self.short.is_empty() {
+            self.connecting.mark_row(row);
+        }
+    }
+
+    pub(super) fn refresh_lane(&mut self, col: Col) {
+        let lane = self.lanes.get_mut(col.index()).expect("a column is a lane");
+        let demand = lane.demand_now();
+        let before = std::mem::replace(&mut lane.demand, demand);
+        let wants = lane.wants_session();
+        if !wants {
+            lane.rich = Rich::No;
+        }
+        let stands_back = wants && matches!(lane.rich, Rich::Until(_));
+        let short = wants && !stands_back;
+        self.rich.set(col.0, stands_back);
+        let urgent = short && lane.is_urgent();
+        if demand != before {
+            self.demand.flip(col.0, demand.differing(before));
+            let gained = demand.minus(before);
+            if !gained.and(self.supply.present()).is_empty() {
+                self.sending.mark_col(col);
+            }
+        }
+        let short_gained = self.short.set(col.0, short) && short;
+        let urgent_gained = self.urgent.set(col.0, urgent) && urgent;
+        let may_open = !self.room.is_empty() || !self.full.is_empty();
+        let waits_gained = short && before.is_empty() && !demand.is_empty();
+        if (short_gained || urgent_gained || waits_gained) && may_open {
+            self.connecting.mark_col(col);
+        }
+    }
+
+    pub(super) fn refresh_pair(&mut self, no: PairNo) {
+        let pair = self
+            .pairs
+            .get_mut(no.0 as usize)
+            .expect("a pair is in the slab");
+        let (row, col) = (pair.row, pair.col);
+        let account = self
+            .accounts
+            .get_mut(row.index())
+            .expect("a row is an account");
+        let below_cap = pair.counts.live() < account.caps.per_destination;
+        let slots = account.is_slots();
+        let carries = if slots {
+            below_cap
+        } else {
+            pair.counts.idle > 0
+        };
+        let able = if carries {
+            pair.product
+        } else {
+            ClassMask::NONE
+        };
+        let shut = slots || pair.product.is_empty() || pair.backoff_until.is_some();
+        let opens = if shut || !below_cap || pair.counts.idle > 0 {
+            Opens::No
+        } else if pair.counts.serving() == 0 {
+            Opens::First
+        } else {
+            Opens::More
+        };
+        if (able, opens) == (pair.able, pair.opens) {
+            return;
+        }
+        let lane = self.lanes.get_mut(col.index()).expect("a column is a lane");
+        let gained = able.minus(pair.able);
+        let opens_gained = opens != Opens::No && opens != pair.opens;
+        (pair.able, pair.opens) = (able, opens);
+        account.bits.put(col.0, able, opens);
+        lane.bits.put(row.0, able, opens);
+        if !gained.and(account.supply).and(lane.demand).is_empty() {
+            self.sending.mark_row(row);
+        }
+        if opens_gained && self.short.contains(col.0) {
+            let may_take = self.full.contains(row.0)
+                && (account.take_at == Mono::NEVER || self.urgent.contains(col.0));
+            if self.room.contains(row.0) || may_take {
+                self.connecting.mark_row(row);
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The send gate: accounts that are ready, lanes with a backlog, pairs with a
+//! session idle.
+//!
+//! Lanes ask, accounts grant: an account serves the lane that has had least,
+//! by tags that lag behind the pool's virtual time by a bounded amount, so that
+//! a lane that was quiet does not take all when it returns. The most urgent
+//! class goes first; each lower one that waits earns 2 % of what others send.
+
+use crate::class::Class;
+use crate::handle::{AccountId, LaneId, SessionId};
+use crate::time::Mono;
+
+use super::Pool;
+use super::bits::scan;
+use super::place::{Col, Row};
+use super::session::{Sessions, State};
+use super::settings::{ClassMask, Prefer};
+
+/// How far, in cost, a lane may lag behind the others and still catch up.
+pub(super) const LAG: u64 = 50;
+/// The most candidates that one search looks at.
+pub(super) const LOOKS: u32 = 64;
+/// What a waiting lower class earns of another's cost, in thousandths.
+const CREDIT_EARNED: i32 = 20;
+/// The credit that gives a turn.
+const CREDIT_TURN: i32 = 1_000;
+
+impl Pool {
+    /// Whether an arriving message of this lane and class could be sent now.
+    pub fn can_send(&self, lane: LaneId, class: Class) -> bool {
+        let Some(col) = self.col(lane) else {
+            return false;
+        };
+        let lane = self.lane(col);
+        !lane.held
+            && (0..self.supply.len_words())
+                .any(|at| self.supply.word(at, class) & lane.bits.able(at, class) != 0)
+    }
+
+    /// Takes a session for an arriving message of this lane and class.
+    pub fn take(
+        &mut self,
+        now: Mono,
+        lane: LaneId,
+        class: Class,
+        cost: u32,
+    ) -> Option<(AccountId, SessionId)> {
+        let col = self.col(lane)?;
+        if self.lane(col).held {
+            return None;
+        }
+        let row = self.pick_account(col, class)?;
+        let session = self.send(now, row, col, class, cost)?;
+        Some((self.account(row).id, session))
+    }
+
+    /// Takes a session of one account, as a rule the one that
+    /// [`Pool::next_match`] named.
+    pub fn take_from(
+        &mut self,
+        now: Mono,
+        account: AccountId,
+        lane: LaneId,
+        class: Class,
+        cost: u32,
+    ) -> Option<SessionId> {
+        let (row, col) = (self.row(account)?, self.col(lane)?);
+        let can = self.account(row).supply.contains(class) && !self.lane(col).held;
+        if !can {
+            return None;
+        }
+        let session = self.send(now, row, col, class, cost)?;
+        let cursors = &mut self.account_mut(row).cursors;
+        if let Some(cursor) = cursors.get_mut(class.index()) {
+            *cursor = col.0 + 1;
+        }
+        Some(session)
+    }
+
+    /// The next account, lane and class that can send. Answer with
+    /// [`Pool::take_from`] or [`Pool::decline`], else it is named again.
+    pub fn next_match(&mut self) -> Option<(AccountId, LaneId, Class)> {
+        while let Some(row) = self.sending.row() {
+            if let Some((col, class)) = self.grant(row) {
+                return Some((self.account(row).id, self.lane(col).id, class));
+            }
+            self.sending.pop_row();
+        }
+        while let Some(col) = self.sending.col() {
+            if let Some(row) = self.ask(col)
+                && let Some((col, class)) = self.grant(row)
+            {
+                return Some((self.account(row).id, self.lane(col).id, class));
+            }
+            self.sending.pop_col();
+        }
+        None
+    }
+
+    /// The lane has no message of this class after all: it is held elsewhere.
+    /// It counts as without one until [`Pool::set_backlog`] says otherwise.
+    pub fn decline(&mut self, lane: LaneId, class: Class) {
+        let Some(col) = self.col(lane) else { return };
+        let lane = self.lane_mut(col);
+        lane.backlog = lane.backlog.minus(ClassMask::of(class));
+        self.refresh_lane(col);
+    }
+
+    /// The account that a lane's most urgent message would take.
+    fn ask(&mut self, col: Col) -> Option<Row> {
+        let demand = self.lane(col).demand;
+        Class::ALL
+            .into_iter()
+            .filter(|class| demand.contains(*class))
+            .find_map(|class| self.pick_account(col, class))
+    }
+
+    /// The lane and class that an account serves next.
+    fn grant(&mut self, row: Row) -> Option<(Col, Class)> {
+        let account = self.account(row);
+        let classes = account.supply.and(self.demand.present());
+        let mut owed = ClassMask::NONE;
+        for (credit, class) in account.credit.iter().zip(Class::ALL) {
+            if *credit >= CREDIT_TURN {
+                owed = owed.with(class);
+            }
+        }
+        for mask in [classes.and(owed), classes.minus(owed)] {
+            for class in Class::ALL {
+                if mask.contains(class)
+                    && let Some(col) = self.pick_lane(row, class)
+                {
+                    return Some((col, class));
+                }
+            }
+        }
+        None
+    }
+
+    fn pick_account(&mut self, col: Col, class: Class) -> Option<Row> {
+        let lane = self.lane(col);
+        let mut best: Option<(u64, u32)> = None;
+        let mut looks = 0;
+        scan(
+            self.supply.len_words(),
+            lane.cursor,
+            |at| self.supply.word(at, class) & lane.bits.able(at, class),
+            |at| {
+                looks += 1;
+                let used = self.last_used.get(at as usize).copied().unwrap_or(0);
+                let rank = match self.settings.prefer {
+                    Prefer::Even => used,
+                    Prefer::Warm => u64::MAX - used,
+                };
+                if best.is_none_or(|(least, _)| rank < least) {
+                    best = Some((rank, at));
+                }
+                looks < LOOKS
+            },
+        );
+        self.work.searches += 1;
+        self.work.looks += u64::from(looks);
+        best.map(|(_, at)| Row(at))
+    }
+
+    fn pick_lane(&mut self, row: Row, class: Class) -> Option<Col> {
+        let account = self.account(row);
+        let mut best: Option<(u64, u32)> = None;
+        let mut looks = 0;
+        scan(
+            self.demand.len_words(),
+            account.cursors.get(class.index()).copied().unwrap_or(0),
+            |at| self.demand.word(at, class) & account.bits.able(at, class),
+            |at| {
+                looks += 1;
+                let rank = self.start_tag(Col(at));
+                if best.is_none_or(|(least, _)| rank < least) {
+                    best = Some((rank, at));
+                }
+                looks < LOOKS
+            },
+        );
+        self.work.searches += 1;
+        self.work.looks += u64::from(looks);
+        best.map(|(_, at)| Col(at))
+    }
+
+    /// Where a lane's next send starts in virtual time.
+    pub(super) fn start_tag(&self, col: Col) -> u64 {
+        let tag = self.tags.get(col.index()).copied().unwrap_or(0);
+        tag.max(self.virtual_time.saturating_sub(LAG))
+    }
+
+    pub(super) fn set_tag(&mut self, col: Col, tag: u64) {
+        if let Some(slot) = self.tags.get_mut(col.index()) {
+            *slot = tag;
+        }
+    }
+
+    fn send(
+        &mut self,
+        now: Mono,
+        row: Row,
+        col: Col,
+        class: Class,
+        cost: u32,
+    ) -> Option<SessionId> {
+        let account = self.account(row);
+        let slots = account.is_slots();
+        let pair = match account.pair(col.index()) {
+            Some(pair) => pair,
+            None if slots => self.meet(row, col),
+            None => return None,
+        };
+        if !self.pair(pair).able.contains(class) {
+            return None;
+        }
+        let no = if slots {
+            self.sessions.insert(pair, now)?
+        } else {
+            Sessions::last(self.pair(pair).idle)?
+        };
+        self.turn(now, no, State::Busy);
+        self.sessions.at_mut(no).used += 1;
+        self.charge(row, col, class, cost);
+        let keep_warm = self.settings.keep_warm;
+        let lane = self.lane_mut(col);
+        lane.cursor = row.0 + 1;
+        lane.measure(now, keep_warm);
+        lane.meter.count();
+        self.refresh_pair(pair);
+        self.refresh_account(row);
+        self.refresh_lane(col);
+        Some(self.sessions.id(no))
+    }
+
+    fn charge(&mut self, row: Row, col: Col, class: Class, cost: u32) {
+        let start = self.start_tag(col);
+        self.set_tag(col, start.saturating_add(u64::from(cost)));
+        self.virtual_time = self.virtual_time.max(start);
+        self.sequence += 1;
+        self.work.sends += 1;
+        if let Some(used) = self.last_used.get_mut(row.index()) {
+            *used = self.sequence;
+        }
+        let waiting = self.demand.present();
+        let cost = i32::try_from(cost).unwrap_or(i32::MAX / CREDIT_TURN);
+        let price = cost.saturating_mul(CREDIT_TURN);
+        let earned = cost.saturating_mul(CREDIT_EARNED);
+        let account = self.account_mut(row);
+        for (credit, other) in account.credit.iter_mut().zip(Class::ALL) {
+            if other == class {
+                *credit = credit.saturating_sub(price).max(-price);
+            } else if other > class && waiting.contains(other) {
+                *credit = credit.saturating_add(earned).min(CREDIT_TURN);
+            }
+        }
+    }
+}

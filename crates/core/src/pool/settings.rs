@@ -1,0 +1,140 @@
+//! What a pool is told of its accounts and of how sessions are to be kept.
+
+use crate::class::Class;
+use crate::time::Nanos;
+
+/// A set of classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClassMask(u8);
+
+impl ClassMask {
+    /// No class.
+    pub const NONE: Self = Self(0);
+    /// Every class.
+    pub const ALL: Self = Self(0b1111);
+
+    /// One class.
+    pub const fn of(class: Class) -> Self {
+        Self(1 << class as u8)
+    }
+
+    /// A class and all that are more urgent.
+    pub const fn down_to(class: Class) -> Self {
+        Self((2 << class as u8) - 1)
+    }
+
+    /// These classes and `class`.
+    #[must_use]
+    pub const fn with(self, class: Class) -> Self {
+        Self(self.0 | 1 << class as u8)
+    }
+
+    /// The classes in both sets.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The classes of this set that are not in the other.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// The classes in exactly one of both sets.
+    #[must_use]
+    pub const fn differing(self, other: Self) -> Self {
+        Self(self.0 ^ other.0)
+    }
+
+    /// Whether `class` is in it.
+    pub const fn contains(self, class: Class) -> bool {
+        self.0 >> class as u8 & 1 == 1
+    }
+
+    /// Whether no class is in it.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// What a session of an account is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SessionKind {
+    /// A connection, which takes time to open and is worth keeping.
+    #[default]
+    Connections,
+    /// A request slot, which is there whenever it is free.
+    Slots,
+}
+
+/// How many sessions an account may have, and what they carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionCaps {
+    /// Connections or request slots.
+    pub kind: SessionKind,
+    /// The most sessions at once.
+    pub max_connections: u32,
+    /// The most sessions to one destination at once.
+    pub per_destination: u32,
+    /// After so many messages a connection is closed; at least 1.
+    pub messages_per_session: u32,
+    /// What the account's limits let through, in thousandths of a message a
+    /// second: a hint for how many sessions it needs.
+    pub rate_milli: u64,
+}
+
+impl Default for SessionCaps {
+    fn default() -> Self {
+        Self {
+            kind: SessionKind::Connections,
+            max_connections: 20,
+            per_destination: 20,
+            messages_per_session: 100,
+            rate_milli: 10_000,
+        }
+    }
+}
+
+/// Which account an arriving message takes when several could.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prefer {
+    /// The least recently used: accounts are used evenly.
+    #[default]
+    Even,
+    /// The most recently used: at low load few sessions are kept open.
+    Warm,
+}
+
+/// How a pool keeps its sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolSettings {
+    /// A connection without work for this long is closed.
+    pub idle_timeout: Nanos,
+    /// What connecting is thought to take until it was measured.
+    pub connect_hint: Nanos,
+    /// What a reply is thought to take until it was measured.
+    pub reply_hint: Nanos,
+    /// The wait after a first failed connect; it doubles with each.
+    pub backoff_first: Nanos,
+    /// The longest wait after a failed connect.
+    pub backoff_max: Nanos,
+    /// How many sessions each lane keeps without traffic.
+    pub keep_warm: u32,
+    /// Which account an arriving message takes.
+    pub prefer: Prefer,
+}
+
+impl Default for PoolSettings {
+    fn default() -> Self {
+        Self {
+            idle_timeout: Nanos::from_secs(30),
+            connect_hint: Nanos::from_millis(200),
+            reply_hint: Nanos::from_millis(100),
+            backoff_first: Nanos::from_secs(1),
+            backoff_max: Nanos::from_secs(60),
+            keep_warm: 0,
+            prefer: Prefer::Even,
+        }
+    }
+}

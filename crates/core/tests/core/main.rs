@@ -1,0 +1,2 @@
+//! Tests of the decisions through their public faces.
+mod pool;

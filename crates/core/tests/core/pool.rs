@@ -1,0 +1,166 @@
+//! The pool gate against simulated accounts, lanes and networks.
+#![allow(clippy::indexing_slicing, clippy::expect_used)]
+
+mod bucket;
+mod case;
+mod disturb;
+mod rules;
+mod sim;
+mod tally;
+
+use outflow_core::pool::SessionKind;
+
+use case::{Case, Findings, Load, random_case};
+use sim::Sim;
+
+fn run(case: Case, seed: u64) -> Findings {
+    Sim::new(case, seed, false).run()
+}
+
+/// What holds for every case: all is drained, and nearly all that could be
+/// sent was.
+fn expect_full_use(case: Case, worst_lane: f64, openings_per_1000: f64) -> Findings {
+    let findings = run(case, 1);
+    assert!(findings.drained, "{findings:?}");
+    assert!(findings.of_possible >= 0.99, "{findings:?}");
+    assert!(findings.worst_lane >= worst_lane, "{findings:?}");
+    assert!(
+        findings.openings_per_1000 <= openings_per_1000,
+        "{findings:?}"
+    );
+    findings
+}
+
+#[test]
+fn saturated_accounts_are_used_in_full_and_lanes_share_evenly() {
+    let findings = expect_full_use(Case::new(50, 10, Load::Saturated), 0.98, 25.0);
+    assert!(findings.accounts.0 >= 0.98, "{findings:?}");
+    assert!(findings.searches_per_send <= 3.0, "{findings:?}");
+}
+
+#[test]
+fn saturated_products_are_used_in_full() {
+    let mut case = Case::new(50, 10, Load::Saturated).rate(20, 5);
+    case.product = Some((1_000, 2));
+    expect_full_use(case, 0.98, 15.0);
+}
+
+#[test]
+fn one_hot_lane_gets_all_that_others_leave() {
+    expect_full_use(Case::new(50, 10, Load::Hot), 0.9, 25.0);
+}
+
+#[test]
+fn at_70_percent_all_is_sent() {
+    expect_full_use(Case::new(50, 10, Load::Percent(70)), 0.97, 20.0);
+}
+
+#[test]
+fn blocked_accounts_are_stood_in_for() {
+    let mut case = Case::new(50, 10, Load::Percent(70));
+    case.blocked_percent = 10;
+    expect_full_use(case, 0.97, 20.0);
+}
+
+#[test]
+fn failing_connects_cost_openings_not_sends() {
+    let mut case = Case::new(50, 10, Load::Percent(70));
+    case.connects_fail_percent = 20;
+    expect_full_use(case, 0.97, 25.0);
+}
+
+#[test]
+fn slow_connects_and_short_sessions_still_fill_fast_accounts() {
+    let mut case = Case::new(10, 10, Load::Saturated)
+        .rate(100, 20)
+        .sessions(60, 5);
+    case.connect_ms = (500, 500);
+    expect_full_use(case, 0.97, 210.0);
+}
+
+#[test]
+fn few_accounts_serve_many_lanes() {
+    let mut case = Case::new(4, 100, Load::Percent(70))
+        .rate(20, 5)
+        .sessions(25, 100);
+    case.measured_s = 100;
+    expect_full_use(case, 0.9, 60.0);
+}
+
+#[test]
+fn random_pools_keep_their_invariants_and_repeat_exactly() {
+    for seed in 0..600 {
+        let case = random_case(seed);
+        let checked = Sim::new(case, seed, true).run();
+        assert!(checked.drained, "seed {seed}: {case:?}");
+        let again = Sim::new(case, seed, false).run();
+        assert_eq!(checked.trace, again.trace, "seed {seed}");
+    }
+}
+
+/// The full-size table; run with `--ignored --nocapture`.
+#[test]
+#[ignore = "prints figures; a few seconds"]
+#[allow(clippy::print_stdout)]
+fn full_size() {
+    let spread = |load| Case::new(500, 20, load);
+    let mut products = spread(Load::Saturated).rate(20, 5);
+    products.product = Some((500, 2));
+    let mut blocked = spread(Load::Percent(70));
+    blocked.blocked_percent = 10;
+    let mut failing = spread(Load::Percent(70));
+    failing.connects_fail_percent = 20;
+    let mut slow = spread(Load::Saturated).rate(100, 20).sessions(60, 5);
+    slow.connect_ms = (500, 500);
+    slow.measured_s = 10;
+    let wide = Case::new(8, 1_000, Load::Percent(70)).rate(100, 10);
+    let narrow = Case::new(1, 5_000, Load::Percent(70)).rate(1_000, 100);
+    let mut slots = narrow.sessions(1_000, 100);
+    slots.caps.kind = SessionKind::Slots;
+    let mut saturated_slots = slots;
+    saturated_slots.load = Load::Saturated;
+    for (name, case) in [
+        ("accounts saturated", spread(Load::Saturated)),
+        ("products saturated", products),
+        ("one hot lane", spread(Load::Hot)),
+        ("70 %", spread(Load::Percent(70))),
+        ("70 %, 10 % blocked", blocked),
+        ("70 %, 20 % of connects fail", failing),
+        ("500 ms connects, 100/s, m = 5", slow),
+        (
+            "8 x 1,000, 70 %, 100 sessions each",
+            wide.sessions(100, 100),
+        ),
+        (
+            "8 x 1,000, 70 %, 125 sessions each",
+            wide.sessions(125, 100),
+        ),
+        (
+            "8 x 1,000, 70 %, 150 sessions each",
+            wide.sessions(150, 100),
+        ),
+        (
+            "8 x 1,000, 70 %, 200 sessions each",
+            wide.sessions(200, 100),
+        ),
+        ("1 x 5,000, 70 %", narrow.sessions(5_000, 100)),
+        ("1 x 5,000 slots, 70 %", slots),
+        ("1 x 5,000 slots, saturated", saturated_slots),
+    ] {
+        let found = run(case, 1);
+        println!(
+            "{name:35} {:.3} {:.2}-{:.2} lane {:.2} searches {:.1} looks {:.1} open {:.0} taken {:.0} p99 {} ms, {} sent, drained {}",
+            found.of_possible,
+            found.accounts.0,
+            found.accounts.1,
+            found.worst_lane,
+            found.searches_per_send,
+            found.looks_per_send,
+            found.openings_per_1000,
+            found.taken_per_1000,
+            found.critical_p99_ms,
+            found.sent,
+            found.drained,
+        );
+    }
+}
