@@ -50,9 +50,10 @@ use self::recipients::Recipients;
 use self::sweep::{Pause, Sweep};
 use crate::classify::Rules;
 use crate::destination::Destination;
-use crate::handle::{FlowId, LimitId};
+use crate::handle::{AppendNo, FlowId, LimitId, PoolId, SessionRef};
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
+use crate::policy::key::LimitKey;
 use crate::policy::set::Policies;
 use crate::pool::{ClassMask, PoolSettings};
 use crate::reply::Reply;
@@ -192,7 +193,7 @@ impl Engine {
             }
             Event::SessionClosed { session } => {
                 let pool = self.counter.desk.pool_mut(session.pool);
-                pool.session_closed(now.mono, session.session);
+                pool.session_failed(now.mono, session.session);
             }
             Event::Replied {
                 permit,
@@ -307,16 +308,18 @@ impl Engine {
         }
     }
 
-    fn open_and_close_in(&mut self, now: &Now, id: crate::handle::PoolId) {
+    fn open_and_close_in(&mut self, now: &Now, id: PoolId) {
         let open = self.counter.is_open();
         let counter = &mut self.counter;
         let pool = counter.desk.pool_mut(id);
         while let Some(session) = pool.next_close() {
-            let session = crate::handle::SessionRef { pool: id, session };
+            // Closing is not answered: the transport closes in its own time.
+            pool.session_closed(now.mono, session);
+            let session = SessionRef { pool: id, session };
             counter.actions.push(Action::CloseSession { session });
         }
         while open && let Some((session, account, lane)) = pool.next_open(now.mono) {
-            let session = crate::handle::SessionRef { pool: id, session };
+            let session = SessionRef { pool: id, session };
             counter.actions.push(Action::OpenSession {
                 session,
                 account,
@@ -529,7 +532,7 @@ impl Engine {
         self.offer(id);
     }
 
-    fn committed(&mut self, through: crate::handle::AppendNo) {
+    fn committed(&mut self, through: AppendNo) {
         let was_open = self.counter.is_open();
         while let Some(record) = self.counter.appends.confirm(through) {
             if let Record::Reservation { key, block, .. } = record {
@@ -543,7 +546,7 @@ impl Engine {
         }
     }
 
-    fn reserved(&mut self, key: &crate::policy::key::LimitKey, block: u32) {
+    fn reserved(&mut self, key: &LimitKey, block: u32) {
         if let Some(place) = self.limits.find(key) {
             if let Some(limit) = self.schedule.limit_mut(place) {
                 limit.reserve_committed(block);
