@@ -12,7 +12,7 @@ use outflow_core::flow::FlowKey;
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Head, Seq};
 use outflow_core::policy::set::Policies;
-use outflow_core::reply::Reply;
+use outflow_core::reply::{Reply, Stage};
 use outflow_core::time::{Mono, NANOS_PER_SECOND, Nanos, Now, Wall};
 
 /// An engine with a queue that exists only as numbers.
@@ -99,6 +99,7 @@ impl Driver {
     }
 
     fn carry_out(&mut self) {
+        let mut written = None;
         for action in self.actions.drain(..) {
             match action {
                 Action::Page { flow, max } => {
@@ -115,11 +116,11 @@ impl Driver {
                     if let Record::Settlement { .. } = record {
                         self.delivered += 1;
                     }
-                    self.events.push_back(Event::Committed { through: no });
+                    written = Some(no);
                 }
                 Action::Deliver(delivery) => self.events.push_back(Event::Replied {
                     permit: delivery.permit,
-                    reply: Reply::accepted(),
+                    reply: accepted(),
                     session_lives: true,
                 }),
                 Action::OpenSession { session, .. } => {
@@ -132,6 +133,21 @@ impl Driver {
                 | Action::Alert { .. } => {}
             }
         }
+        // Everything that one step wrote is one commit.
+        if let Some(through) = written {
+            self.events.push_back(Event::Committed { through });
+        }
+    }
+}
+
+/// What a transport makes of `250`, without the text that nobody reads.
+fn accepted() -> Reply {
+    Reply::Said {
+        stage: Stage::Data,
+        code: 250,
+        enhanced: None,
+        text: String::new(),
+        retry_after: None,
     }
 }
 

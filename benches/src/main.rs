@@ -24,6 +24,9 @@ struct Arguments {
 enum Bench {
     /// Messages a second through the engine, beside the governor crate.
     Engine,
+    /// The engine's side of `engine` alone, for profilers.
+    #[command(hide = true)]
+    EngineLoad,
     /// The cost of a send against what waits.
     Waiting,
     /// One load of `waiting`, run under callgrind.
@@ -43,6 +46,7 @@ enum Bench {
 fn main() {
     let last = match Arguments::parse().bench {
         Bench::Engine => engine::run(),
+        Bench::EngineLoad => engine::load(),
         Bench::Waiting => waiting::run(),
         Bench::WaitingLoad {
             flows,

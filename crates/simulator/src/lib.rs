@@ -17,6 +17,9 @@
 //! - [`checkers`]: what must never happen, one file each.
 //! - [`recorder`], [`tally`], [`histogram`], [`utilisation`], [`series`],
 //!   [`summary`]: a run in numbers.
+//! - [`memory`]: stores and ledgers in memory, with faults.
+//! - [`world`]: nodes over all that, in virtual time; [`simulate`]: one run,
+//!   judged.
 //! - [`report`], [`chart`]: for people.
 
 pub mod backlog;
@@ -26,6 +29,7 @@ pub mod expect;
 pub mod hash;
 pub mod histogram;
 pub mod in_flight;
+pub mod memory;
 pub mod meter;
 pub mod network;
 pub mod random;
@@ -33,9 +37,11 @@ pub mod recorder;
 pub mod report;
 pub mod scenario;
 pub mod series;
+pub mod simulate;
 pub mod summary;
 pub mod tally;
 pub mod trace;
 pub mod traffic;
 pub mod units;
 pub mod utilisation;
+pub mod world;

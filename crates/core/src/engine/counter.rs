@@ -124,8 +124,6 @@ impl Outlet for Counter {
             class,
             head.cost,
             self.matched.take(),
-            &self.policies,
-            &mut self.maker,
         );
         let (account, session) = taken.expect("a gate that is open has an account to give");
         let flow = self.flows.get_mut(id)?;

@@ -75,10 +75,6 @@ impl Flow {
         });
     }
 
-    /// How many of its messages wait, as far as the engine knows.
-    pub fn waiting(&self) -> u64 {
-        self.heads.len() as u64 + u64::from(self.in_store)
-    }
 }
 
 /// All flows.

@@ -101,6 +101,10 @@ pub struct Gauges {
     pub flows: usize,
     /// Heads held.
     pub heads: u64,
+    /// Limits that are counted: of flows, accounts and recipients.
+    pub limits: usize,
+    /// Sessions, open or opening.
+    pub sessions: u64,
     /// Deliveries in flight.
     pub in_flight: usize,
     /// Appends not yet known to be durable.
@@ -427,11 +431,34 @@ impl Engine {
         Gauges {
             flows: self.counter.flows.len(),
             heads: self.counter.flows.heads_held(),
+            limits: self.limits.len()
+                + self.counter.desk.limits.len()
+                + self.counter.recipients.len(),
+            sessions: self.counter.desk.sessions(),
             in_flight: self.counter.permits.len(),
             unconfirmed: self.counter.appends.len(),
             visits: self.schedule.visits(),
             sends: self.counter.sends,
         }
+    }
+
+    /// Heads, of at most `max` flows from a place of the caller's choice on,
+    /// for which an account and a session stand ready: nothing but the flow's
+    /// own limits holds them. For those who watch that no token is wasted.
+    pub fn heads_at_open_gates(&self, max: usize, from: usize) -> Vec<(FlowId, Seq, u32)> {
+        let counter = &self.counter;
+        let from = from % counter.flows.end().max(1);
+        counter
+            .flows
+            .range(from)
+            .filter(|(_, flow)| flow.pauses == 0)
+            .filter_map(|(id, flow)| {
+                let (head, lane) = (flow.heads.front()?, flow.lane?);
+                let open = counter.is_open() && counter.desk.can_send(lane, flow.key.class);
+                open.then_some((id, head.seq, head.cost))
+            })
+            .take(max)
+            .collect()
     }
 
     /// Whether nothing is in flight and everything handed over is durable.
