@@ -67,7 +67,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    if outcome.held() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if outcome.held() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// A shipped scenario, one in a file, or a random one by its seed.
@@ -76,7 +80,9 @@ fn find(name: &str) -> Result<Scenario, String> {
         return shipped.map_err(|error| error.to_string());
     }
     if let Some(seed) = name.strip_prefix("random-faults-") {
-        let seed = seed.parse().map_err(|_| format!("{name}: a seed is a number"))?;
+        let seed = seed
+            .parse()
+            .map_err(|_| format!("{name}: a seed is a number"))?;
         return Ok(random::random_faults(seed));
     }
     let path = Path::new(name);
@@ -86,7 +92,9 @@ fn find(name: &str) -> Result<Scenario, String> {
              `outflow simulate` alone lists those that ship."
         )
     })?;
-    let stem = path.file_stem().map_or_else(|| name.into(), |stem| stem.to_string_lossy());
+    let stem = path
+        .file_stem()
+        .map_or_else(|| name.into(), |stem| stem.to_string_lossy());
     Scenario::parse(&stem, &text).map_err(|error| error.to_string())
 }
 
@@ -95,15 +103,21 @@ fn check_determinism(first: u64, count: u64) -> ExitCode {
     let (mut passed, mut failed) = (0_u64, 0_u64);
     for seed in first..first + count {
         let scenario = random::random_faults(seed);
-        let runs = (simulate::run(&scenario, seed), simulate::run(&scenario, seed));
+        let runs = (
+            simulate::run(&scenario, seed),
+            simulate::run(&scenario, seed),
+        );
         let problem = match runs {
             (Ok((one, violations)), Ok((other, _))) => {
                 if one.trace != other.trace {
-                    Some(format!("two runs differ: {} and {}", one.trace, other.trace))
+                    Some(format!(
+                        "two runs differ: {} and {}",
+                        one.trace, other.trace
+                    ))
                 } else {
-                    violations.first().map(|found| {
-                        format!("{} at {}: {}", found.checker, found.at, found.what)
-                    })
+                    violations
+                        .first()
+                        .map(|found| format!("{} at {}: {}", found.checker, found.at, found.what))
                 }
             }
             (Err(problem), _) | (_, Err(problem)) => Some(problem),
@@ -121,5 +135,9 @@ fn check_determinism(first: u64, count: u64) -> ExitCode {
         }
     }
     println!("{passed} passed, {failed} failed");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

@@ -37,7 +37,12 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Outcome, String> {
         violations.extend(more);
         verdicts.extend(scenario.expect_calm.check(&summary.metrics(), None));
     }
-    Ok(Outcome { title: scenario.title.clone(), summary, verdicts, violations })
+    Ok(Outcome {
+        title: scenario.title.clone(),
+        summary,
+        verdicts,
+        violations,
+    })
 }
 
 /// Runs a scenario once.
@@ -55,8 +60,10 @@ pub fn run(scenario: &Scenario, seed: u64) -> Result<(Summary, Vec<Violation>), 
         sessions: u64::from(sessions),
         queued: 100_000,
     };
-    let watch =
-        Watch { checkers: Checkers::for_scenario(scenario, bounds), recorder: Recorder::default() };
+    let watch = Watch {
+        checkers: Checkers::for_scenario(scenario, bounds),
+        recorder: Recorder::default(),
+    };
     let (mut watch, end) = World::new(scenario, seed, watch)?.run();
     let violations = watch.checkers.finish(end, scenario.drain.is_some());
     Ok((watch.recorder.finish(&scenario.name, seed, end), violations))

@@ -151,7 +151,11 @@ impl<'a, O: Observer> World<'a, O> {
                 self.happen(happening);
             }
             for node in 0..self.players.len() {
-                if self.players.get(node).is_some_and(|player| player.turn_at <= self.now) {
+                if self
+                    .players
+                    .get(node)
+                    .is_some_and(|player| player.turn_at <= self.now)
+                {
                     self.turn(node);
                 }
             }
@@ -171,7 +175,11 @@ impl<'a, O: Observer> World<'a, O> {
         let retry = self.retries.peek().map(|Reverse((at, _))| *at);
         let script = self.script.next();
         let turn = self.players.iter().map(|player| player.turn_at).min();
-        [arrival, retry, script, turn].into_iter().flatten().min().filter(|&at| at != Nanos::MAX)
+        [arrival, retry, script, turn]
+            .into_iter()
+            .flatten()
+            .min()
+            .filter(|&at| at != Nanos::MAX)
     }
 
     fn tell(&mut self, trace: &Trace<'_>) {
@@ -191,7 +199,11 @@ impl<'a, O: Observer> World<'a, O> {
             again.extend(self.unacknowledged.get(&message).cloned());
         }
         let mut fresh = Vec::new();
-        while self.traffic.peek().is_some_and(|arrival| arrival.at <= self.now) {
+        while self
+            .traffic
+            .peek()
+            .is_some_and(|arrival| arrival.at <= self.now)
+        {
             if fresh.len() >= BATCH_MAX * self.players.len() {
                 break;
             }
@@ -216,7 +228,9 @@ impl<'a, O: Observer> World<'a, O> {
 
     fn introduce(&mut self, arrival: &Arrival) {
         let resolved = arrival.domain.as_ref().map(|domain| &domain.destination);
-        let flow = self.cast.flow(self.now, &arrival.flow, resolved, &mut self.observer);
+        let flow = self
+            .cast
+            .flow(self.now, &arrival.flow, resolved, &mut self.observer);
         self.fates.push(Fate {
             flow,
             cost: arrival.cost,
@@ -240,10 +254,20 @@ impl<'a, O: Observer> World<'a, O> {
         let now = player.now(self.now);
         let Some(node) = &mut player.node else {
             let later = self.now + RESUBMIT_AFTER;
-            self.retries.extend(messages.into_iter().map(|message| Reverse((later, message))));
+            self.retries.extend(
+                messages
+                    .into_iter()
+                    .map(|message| Reverse((later, message))),
+            );
             return;
         };
-        let wall = |at: Nanos| if at == Nanos::MAX { Wall::NEVER } else { wall_at_zero + at };
+        let wall = |at: Nanos| {
+            if at == Nanos::MAX {
+                Wall::NEVER
+            } else {
+                wall_at_zero + at
+            }
+        };
         let mut submissions = Vec::with_capacity(batch.len());
         for arrival in &batch {
             if let Some(domain) = &arrival.domain {
@@ -267,7 +291,11 @@ impl<'a, O: Observer> World<'a, O> {
             }
             Err(_) => {
                 let later = self.now + RESUBMIT_AFTER;
-                self.retries.extend(messages.into_iter().map(|message| Reverse((later, message))));
+                self.retries.extend(
+                    messages
+                        .into_iter()
+                        .map(|message| Reverse((later, message))),
+                );
             }
         }
     }
@@ -278,8 +306,11 @@ impl<'a, O: Observer> World<'a, O> {
             return;
         };
         if !player.is_awake(self.now) {
-            player.turn_at =
-                if player.node.is_some() { player.frozen_until } else { Nanos::MAX };
+            player.turn_at = if player.node.is_some() {
+                player.frozen_until
+            } else {
+                Nanos::MAX
+            };
             return;
         }
         let now = player.now(self.now);
@@ -381,7 +412,9 @@ impl<'a, O: Observer> World<'a, O> {
         for written in written {
             match written {
                 Written::Deferred(seq, until) => {
-                    let Some(player) = self.players.get(number) else { return };
+                    let Some(player) = self.players.get(number) else {
+                        return;
+                    };
                     let until = player.clock.true_time_of_wall(self.now, until);
                     if let Some(message) = self.message_of(number, seq) {
                         self.accepted(message);
@@ -389,7 +422,9 @@ impl<'a, O: Observer> World<'a, O> {
                     }
                 }
                 Written::Settled(seq, state) => {
-                    let Some(message) = self.message_of(number, seq) else { continue };
+                    let Some(message) = self.message_of(number, seq) else {
+                        continue;
+                    };
                     self.accepted(message);
                     let fate = self.fates.get_mut(message as usize);
                     if let Some(fate) = fate
@@ -412,8 +447,7 @@ impl<'a, O: Observer> World<'a, O> {
             (None, Some((store, _))) => store,
             (None, None) => return None,
         };
-        let body = store.inner().body(seq)?;
-        Some(MessageNo::from_le_bytes(body.get(..8)?.try_into().ok()?))
+        store.message(seq)
     }
 
     fn boot(&mut self, number: usize) {
@@ -424,7 +458,9 @@ impl<'a, O: Observer> World<'a, O> {
         player.boot(self.now, self.settings, policies);
         if let Some(node) = &mut player.node {
             for account in self.cast.accounts() {
-                node.post(Event::AccountChanged { account: Box::new(account.clone()) });
+                node.post(Event::AccountChanged {
+                    account: Box::new(account.clone()),
+                });
             }
         }
     }
@@ -443,7 +479,8 @@ impl<'a, O: Observer> World<'a, O> {
             }
             Happening::Policies => {
                 if let Ok(policies) = setup::policies(self.scenario, self.now) {
-                    self.cast.change(self.now, policies.clone(), &mut self.observer);
+                    self.cast
+                        .change(self.now, policies.clone(), &mut self.observer);
                     for player in &mut self.players {
                         if let Some(node) = &mut player.node {
                             let policies = Box::new(policies.clone());
@@ -453,7 +490,12 @@ impl<'a, O: Observer> World<'a, O> {
                     }
                 }
             }
-            Happening::Bounce { node, flow, seq, message } => {
+            Happening::Bounce {
+                node,
+                flow,
+                seq,
+                message,
+            } => {
                 self.tell(&Trace::LateBounce { message });
                 self.bounce(node as usize, flow, seq);
             }
@@ -486,19 +528,26 @@ impl<'a, O: Observer> World<'a, O> {
         let later = self.now + down + RESUBMIT_AFTER;
         if let Some(player) = self.players.get_mut(number) {
             let lost = std::mem::take(&mut player.batches).into_values().flatten();
-            self.retries.extend(lost.map(|message| Reverse((later, message))));
+            self.retries
+                .extend(lost.map(|message| Reverse((later, message))));
         }
         self.script.at(self.now + down, Happening::Restart { node });
     }
 
     /// Tells what a node holds, and which of its heads wait for limits alone.
     fn gauge(&mut self, number: usize) {
-        let Some(node) = self.players.get(number).and_then(|player| player.node.as_ref()) else {
+        let Some(node) = self
+            .players
+            .get(number)
+            .and_then(|player| player.node.as_ref())
+        else {
             return;
         };
         let node_no = number as NodeNo;
         let gauges = node.engine().gauges();
-        let held = node.engine().heads_at_open_gates(PROBED, self.random.draw() as usize);
+        let held = node
+            .engine()
+            .heads_at_open_gates(PROBED, self.random.draw() as usize);
         let holds = Holdings {
             heads: gauges.heads,
             flows: gauges.flows as u64,
@@ -507,19 +556,32 @@ impl<'a, O: Observer> World<'a, O> {
             sessions: gauges.sessions,
             queued: gauges.unconfirmed as u64,
         };
-        self.tell(&Trace::Gauge { node: node_no, holds });
+        self.tell(&Trace::Gauge {
+            node: node_no,
+            holds,
+        });
         let mut open = BTreeMap::new();
         for (flow, seq, cost) in held {
             let key = (node_no, flow);
             let since = self.open_since.get(&key).copied().unwrap_or(self.now);
             open.insert(key, since);
-            let Some(message) = self.message_of(number, seq) else { continue };
-            let Some(fate) = self.fates.get(message as usize).copied() else { continue };
+            let Some(message) = self.message_of(number, seq) else {
+                continue;
+            };
+            let Some(fate) = self.fates.get(message as usize).copied() else {
+                continue;
+            };
             let recipient = Recipient(fate.recipient);
             let limits =
-                self.cast.needs(self.now, fate.flow, u32::MAX, recipient, &mut self.observer);
+                self.cast
+                    .needs(self.now, fate.flow, u32::MAX, recipient, &mut self.observer);
             let since = since.max(fate.due);
-            self.tell(&Trace::Waits { message, since, cost, limits: &limits });
+            self.tell(&Trace::Waits {
+                message,
+                since,
+                cost,
+                limits: &limits,
+            });
         }
         self.open_since.retain(|(owner, _), _| *owner != node_no);
         self.open_since.append(&mut open);

@@ -93,7 +93,9 @@ impl AccountLimits {
         }
         let is_pair = usize::from(matches!(owner, Owner::Pair(..)));
         let old = if limits.is_empty() {
-            let Some(owned) = self.owners.remove(&owner) else { return };
+            let Some(owned) = self.owners.remove(&owner) else {
+                return;
+            };
             self.limited_pairs -= is_pair;
             if let Some(at) = owned.timer {
                 self.timers.remove(&(at, owner));

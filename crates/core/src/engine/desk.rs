@@ -224,7 +224,10 @@ impl Desk {
         let (pool, applied) = (account.pool, policies.for_account(&account.spec));
         self.assign(now, Owner::Account(id), applied, maker);
         let lanes = (0..self.lanes.len()).map(|index| LaneId(index as u32));
-        for lane in lanes.filter(|&lane| self.lane(lane).pool == pool).collect::<Vec<_>>() {
+        for lane in lanes
+            .filter(|&lane| self.lane(lane).pool == pool)
+            .collect::<Vec<_>>()
+        {
             self.relimit_pair(now, id, lane, policies, maker);
         }
         self.refresh(now, Owner::Account(id));
@@ -445,7 +448,10 @@ impl Desk {
 
     /// Sessions, open or opening, of all pools.
     pub fn sessions(&self) -> u64 {
-        self.pools.iter().map(|pool| u64::from(pool.counts().live())).sum()
+        self.pools
+            .iter()
+            .map(|pool| u64::from(pool.counts().live()))
+            .sum()
     }
 
     /// A pool in which something may be matched, opened or closed.

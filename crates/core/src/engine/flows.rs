@@ -74,7 +74,6 @@ impl Flow {
             max: HEADS_MAX - held as u32,
         });
     }
-
 }
 
 /// All flows.

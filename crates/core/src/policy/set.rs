@@ -93,7 +93,9 @@ impl Policies {
     /// Whether any policy speaks of an account at a destination.
     pub fn has_pairs(&self) -> bool {
         let is_share = |policy: &Policy| matches!(policy.rate, Some(RateOrShare::Share { .. }));
-        self.shapes.keys().any(|shape| matches!(Role::of(shape.scopes), Ok(Role::Pair)))
+        self.shapes
+            .keys()
+            .any(|shape| matches!(Role::of(shape.scopes), Ok(Role::Pair)))
             || self.policies.values().any(is_share)
     }
 

@@ -36,8 +36,9 @@ impl Cast {
     /// These accounts under these policies.
     pub fn new(policies: Policies, accounts: Vec<AccountSpec>, leased: bool) -> Self {
         let numbered = accounts.iter().enumerate();
-        let account_numbers =
-            numbered.map(|(index, spec)| (spec.id.clone(), index as u32)).collect();
+        let account_numbers = numbered
+            .map(|(index, spec)| (spec.id.clone(), index as u32))
+            .collect();
         Self {
             policies,
             accounts,
@@ -82,15 +83,24 @@ impl Cast {
         let tenant = self.tenant(at, &facts, observer);
         let mut limits = self.numbers(at, self.policies.for_flow(&facts), observer);
         let pool = facts.pool.clone();
-        let accounts: Vec<AccountSpec> =
-            self.accounts.iter().filter(|account| account.pool == pool).cloned().collect();
+        let accounts: Vec<AccountSpec> = self
+            .accounts
+            .iter()
+            .filter(|account| account.pool == pool)
+            .cloned()
+            .collect();
         for account in accounts {
             limits.extend(self.numbers(at, self.policies.for_account(&account), observer));
             limits.extend(self.numbers(at, self.policies.for_pair(&account, &facts), observer));
         }
         limits.sort_unstable();
         limits.dedup();
-        let trace = Trace::Flow { flow, class: facts.class, tenant, limits: &limits };
+        let trace = Trace::Flow {
+            flow,
+            class: facts.class,
+            tenant,
+            limits: &limits,
+        };
         observer.observe(at, &trace);
         flow
     }
@@ -127,7 +137,10 @@ impl Cast {
         }
         let completed = per_recipient
             .into_iter()
-            .map(|applied| Applied { key: applied.key.for_recipient(recipient), ..applied })
+            .map(|applied| Applied {
+                key: applied.key.for_recipient(recipient),
+                ..applied
+            })
             .collect();
         let mut all = common.to_vec();
         all.extend(self.numbers(at, completed, observer));
@@ -168,7 +181,14 @@ impl Cast {
         let tenant = self.tenants.len() as TenantNo;
         self.tenants.insert(facts.tenant.clone(), tenant);
         let weight = self.policies.weight(facts);
-        observer.observe(at, &Trace::Tenant { tenant, name: &facts.tenant, weight });
+        observer.observe(
+            at,
+            &Trace::Tenant {
+                tenant,
+                name: &facts.tenant,
+                weight,
+            },
+        );
         tenant
     }
 
@@ -178,7 +198,10 @@ impl Cast {
         applied: Vec<Applied>,
         observer: &mut impl Observer,
     ) -> Vec<LimitNo> {
-        applied.into_iter().map(|applied| self.number(at, applied, observer)).collect()
+        applied
+            .into_iter()
+            .map(|applied| self.number(at, applied, observer))
+            .collect()
     }
 
     fn number(&mut self, at: Nanos, applied: Applied, observer: &mut impl Observer) -> LimitNo {
@@ -189,7 +212,12 @@ impl Cast {
         let limit = self.limits.len() as LimitNo;
         let name = Name::from(key.as_str());
         let leased = self.leased && !matches!(applied.spec, LimitSpec::Concurrency { .. });
-        let trace = Trace::Limit { limit, key: &name, spec: &applied.spec, leased };
+        let trace = Trace::Limit {
+            limit,
+            key: &name,
+            spec: &applied.spec,
+            leased,
+        };
         observer.observe(at, &trace);
         self.limits.insert(key, (limit, applied.spec));
         limit

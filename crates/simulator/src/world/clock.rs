@@ -11,8 +11,6 @@ pub struct NodeClock {
     wall_at_zero: Wall,
     faults: Vec<ClockFault>,
     drift_ppm: i64,
-    /// True time at which the monotonic clock started.
-    booted_at: Nanos,
     last: Mono,
 }
 
@@ -22,25 +20,28 @@ impl NodeClock {
         let mine = |fault: &&ClockFault| fault.node.is_none_or(|it| it == node);
         let faults: Vec<ClockFault> = faults.iter().filter(mine).copied().collect();
         let drift_ppm = faults.iter().map(|fault| i64::from(fault.drift_ppm)).sum();
-        Self { wall_at_zero, faults, drift_ppm, booted_at: Nanos::ZERO, last: Mono(0) }
-    }
-
-    /// The node starts anew: its monotonic clock begins at zero.
-    pub fn reboot(&mut self, at: Nanos) {
-        self.booted_at = at;
-        self.last = Mono(0);
+        Self {
+            wall_at_zero,
+            faults,
+            drift_ppm,
+            last: Mono(0),
+        }
     }
 
     /// What the node reads at true time `at`.
     pub fn read(&mut self, at: Nanos, entropy: u64) -> Now {
         let mono = self.mono(at).max(self.last);
         self.last = mono;
-        Now { mono, wall: self.wall(at), entropy: Entropy(entropy) }
+        Now {
+            mono,
+            wall: self.wall(at),
+            entropy: Entropy(entropy),
+        }
     }
 
     /// The monotonic clock at true time `at`.
     pub fn mono(&self, at: Nanos) -> Mono {
-        let elapsed = i128::from(at.minus(self.booted_at).0);
+        let elapsed = i128::from(at.0);
         let mono = elapsed + elapsed * i128::from(self.drift_ppm) / 1_000_000;
         Mono(u64::try_from(mono).unwrap_or(0))
     }
@@ -52,7 +53,7 @@ impl NodeClock {
         }
         let scale = 1_000_000 + i128::from(self.drift_ppm);
         let elapsed = i128::from(mono.0) * 1_000_000 / scale;
-        let mut at = self.booted_at + Nanos(u64::try_from(elapsed).unwrap_or(u64::MAX));
+        let mut at = Nanos(u64::try_from(elapsed).unwrap_or(u64::MAX));
         while self.mono(at) < mono {
             at = at + Nanos(1);
         }

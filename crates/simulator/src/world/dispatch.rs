@@ -27,11 +27,19 @@ impl<O: Observer> World<'_, O> {
             .unwrap_or_default();
         for work in handed {
             match work {
-                Handed::Open { session, account, destination } => {
+                Handed::Open {
+                    session,
+                    account,
+                    destination,
+                } => {
                     self.open(number, session, &account, &destination);
                 }
                 Handed::Close { session } => self.close(number, session),
-                Handed::Deliver { delivery, account, destination } => {
+                Handed::Deliver {
+                    delivery,
+                    account,
+                    destination,
+                } => {
                     self.deliver(number, now, delivery, &account, &destination);
                 }
             }
@@ -41,7 +49,11 @@ impl<O: Observer> World<'_, O> {
     fn open(&mut self, number: usize, session: SessionRef, account: &Name, to: &Destination) {
         let account = self.cast.account(account);
         let Some(network) = self.scenario.network_of(to) else {
-            self.arrive(number, Nanos::from_millis(1), Event::SessionClosed { session });
+            self.arrive(
+                number,
+                Nanos::from_millis(1),
+                Event::SessionClosed { session },
+            );
             return;
         };
         let Some(far_end) = self.networks.get_mut(network) else {
@@ -51,7 +63,13 @@ impl<O: Observer> World<'_, O> {
         match answer.result {
             Ok(no) => {
                 if let Some(player) = self.players.get_mut(number) {
-                    player.wires.insert(session, Wire { network, session: no });
+                    player.wires.insert(
+                        session,
+                        Wire {
+                            network,
+                            session: no,
+                        },
+                    );
                 }
                 self.arrive(number, answer.after, Event::SessionReady { session });
                 if self.random.chance(self.scenario.faults.transport.broken.0) {
@@ -64,7 +82,10 @@ impl<O: Observer> World<'_, O> {
     }
 
     fn close(&mut self, number: usize, session: SessionRef) {
-        let wire = self.players.get_mut(number).and_then(|player| player.wires.remove(&session));
+        let wire = self
+            .players
+            .get_mut(number)
+            .and_then(|player| player.wires.remove(&session));
         if let Some(wire) = wire
             && let Some(network) = self.networks.get_mut(wire.network)
         {
@@ -91,9 +112,18 @@ impl<O: Observer> World<'_, O> {
         fate.attempts += 1;
         let (flow, attempt, recipient) = (fate.flow, fate.attempts, fate.recipient);
         let key = Recipient(recipient);
-        let limits = self.cast.needs(self.now, flow, account, key, &mut self.observer);
+        let limits = self
+            .cast
+            .needs(self.now, flow, account, key, &mut self.observer);
         let (node, cost) = (number as NodeNo, delivery.head.cost);
-        let trace = Trace::Dispatched { node, message, attempt, account, cost, limits: &limits };
+        let trace = Trace::Dispatched {
+            node,
+            message,
+            attempt,
+            account,
+            cost,
+            limits: &limits,
+        };
         self.tell(&trace);
         let answer = self.ask(number, &delivery, account, recipient, to);
         if answer.taken {
@@ -102,7 +132,15 @@ impl<O: Observer> World<'_, O> {
         if let Some(after) = answer.late_bounce {
             let at = self.now + answer.after + after;
             let (flow, seq) = (delivery.flow, delivery.head.seq);
-            self.script.at(at, Happening::Bounce { node, flow, seq, message });
+            self.script.at(
+                at,
+                Happening::Bounce {
+                    node,
+                    flow,
+                    seq,
+                    message,
+                },
+            );
         }
         let meaning = meaning(&answer.reply);
         let faults = self.scenario.faults.transport;
@@ -113,14 +151,25 @@ impl<O: Observer> World<'_, O> {
             return;
         };
         let permit = delivery.permit;
-        player.attempts.insert(permit, Attempt { message, attempt, answer: meaning });
+        player.attempts.insert(
+            permit,
+            Attempt {
+                message,
+                attempt,
+                answer: meaning,
+            },
+        );
         if lost {
             player.turn_at = player.turn_at.min(self.now + super::DELIVERY_DEADLINE);
             return;
         }
         let at = self.now + answer.after;
         let session_lives = !answer.closes_session;
-        let event = || Event::Replied { permit, reply: answer.reply.clone(), session_lives };
+        let event = || Event::Replied {
+            permit,
+            reply: answer.reply.clone(),
+            session_lives,
+        };
         player.answer(at, permit, event());
         if doubled {
             player.arrive(at + echo, event());
@@ -138,12 +187,20 @@ impl<O: Observer> World<'_, O> {
         recipient: u64,
         to: &Destination,
     ) -> network::Answer {
-        let wire = self.players.get(number).and_then(|p| p.wires.get(&delivery.session)).copied();
+        let wire = self
+            .players
+            .get(number)
+            .and_then(|p| p.wires.get(&delivery.session))
+            .copied();
         let cost = delivery.head.cost;
         if let Some(wire) = wire
             && let Some(far_end) = self.networks.get_mut(wire.network)
         {
-            let facts = network::Delivery { session: wire.session, recipient, cost };
+            let facts = network::Delivery {
+                session: wire.session,
+                recipient,
+                cost,
+            };
             let answer = far_end.deliver(self.now, facts);
             if answer.closes_session
                 && let Some(player) = self.players.get_mut(number)
@@ -152,21 +209,31 @@ impl<O: Observer> World<'_, O> {
             }
             return answer;
         }
-        let far_end = self.scenario.network_of(to).and_then(|it| self.networks.get_mut(it));
+        let far_end = self
+            .scenario
+            .network_of(to)
+            .and_then(|it| self.networks.get_mut(it));
         let Some(far_end) = far_end else {
             return failed(Nanos::from_millis(1), "no route to host");
         };
         let connected = far_end.connect(self.now, account);
         match connected.result {
             Ok(session) => {
-                let facts = network::Delivery { session, recipient, cost };
+                let facts = network::Delivery {
+                    session,
+                    recipient,
+                    cost,
+                };
                 let mut answer = far_end.deliver(self.now, facts);
                 far_end.disconnect(session);
                 answer.after = answer.after + connected.after;
                 answer.closes_session = false;
                 answer
             }
-            Err(reply) => network::Answer { reply, ..failed(connected.after, "") },
+            Err(reply) => network::Answer {
+                reply,
+                ..failed(connected.after, "")
+            },
         }
     }
 
@@ -192,7 +259,10 @@ impl<O: Observer> World<'_, O> {
 fn failed(after: Nanos, text: &str) -> network::Answer {
     network::Answer {
         after,
-        reply: Reply::Network { stage: Stage::Connect, text: text.to_owned() },
+        reply: Reply::Network {
+            stage: Stage::Connect,
+            text: text.to_owned(),
+        },
         taken: false,
         closes_session: false,
         late_bounce: None,

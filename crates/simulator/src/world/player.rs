@@ -95,7 +95,6 @@ impl Player {
         let Some((store, ledger)) = self.disk.take() else {
             return;
         };
-        self.clock.reboot(at);
         let now = self.now(at);
         let ports = Ports {
             store,

@@ -19,7 +19,8 @@ impl SimResolver {
     /// Learns what a domain will resolve to.
     pub fn learn(&mut self, domain: &Name, destination: &Destination, after: Nanos) {
         if !self.known.contains_key(domain) {
-            self.known.insert(domain.clone(), (destination.clone(), after));
+            self.known
+                .insert(domain.clone(), (destination.clone(), after));
         }
     }
 }
@@ -27,7 +28,8 @@ impl SimResolver {
 impl Resolver for SimResolver {
     fn submit(&mut self, now: &Now, domain: Name) {
         if let Some((destination, after)) = self.known.get(&domain) {
-            self.arriving.insert((now.mono + *after, domain), destination.clone());
+            self.arriving
+                .insert((now.mono + *after, domain), destination.clone());
         }
     }
 
@@ -37,11 +39,16 @@ impl Resolver for SimResolver {
                 break;
             }
             let ((_, domain), destination) = entry.remove_entry();
-            done.push(Event::Resolved { domain, destination });
+            done.push(Event::Resolved {
+                domain,
+                destination,
+            });
         }
     }
 
     fn next_completion(&self) -> Mono {
-        self.arriving.first_key_value().map_or(Mono::NEVER, |((at, _), _)| *at)
+        self.arriving
+            .first_key_value()
+            .map_or(Mono::NEVER, |((at, _), _)| *at)
     }
 }

@@ -25,7 +25,12 @@ pub enum Happening {
     /// Policies change.
     Policies,
     /// A bounce arrives for a message that was accepted.
-    Bounce { node: NodeNo, flow: FlowId, seq: Seq, message: MessageNo },
+    Bounce {
+        node: NodeNo,
+        flow: FlowId,
+        seq: Seq,
+        message: MessageNo,
+    },
     /// Nodes are asked what they hold.
     Gauge,
 }
@@ -39,7 +44,10 @@ pub struct Script {
 impl Script {
     /// The faults of a scenario, until they heal.
     pub fn new(scenario: &Scenario, seed: u64) -> Self {
-        let mut script = Self { heap: BinaryHeap::new(), count: 0 };
+        let mut script = Self {
+            heap: BinaryHeap::new(),
+            count: 0,
+        };
         let faults = &scenario.faults;
         let until = faults.heal_at.map_or(scenario.ends(), |span| span.0);
         let nodes = scenario.nodes.max(1);
@@ -48,7 +56,13 @@ impl Script {
             let times = script.times(crash.when, until, &mut random);
             for (turn, at) in times.into_iter().enumerate() {
                 let node = crash.node.unwrap_or(turn as u32 % nodes);
-                script.at(at, Happening::Crash { node, down: crash.down.0 });
+                script.at(
+                    at,
+                    Happening::Crash {
+                        node,
+                        down: crash.down.0,
+                    },
+                );
             }
         }
         for (index, pause) in faults.pauses.iter().enumerate() {
@@ -56,7 +70,13 @@ impl Script {
             let times = script.times(pause.when, until, &mut random);
             for (turn, at) in times.into_iter().enumerate() {
                 let node = pause.node.unwrap_or(turn as u32 % nodes);
-                script.at(at, Happening::Freeze { node, lasts: pause.lasts.0 });
+                script.at(
+                    at,
+                    Happening::Freeze {
+                        node,
+                        lasts: pause.lasts.0,
+                    },
+                );
             }
         }
         for at in setup::changes(scenario) {

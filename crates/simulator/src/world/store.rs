@@ -1,15 +1,16 @@
-//! A store under observation: the world hears what becomes durable.
+//! A store under observation: the world hears what becomes durable, and which
+//! of its own messages a store's numbers stand for.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use outflow_core::engine::action::Record;
-use outflow_core::engine::event::Event;
-use outflow_core::handle::{AppendNo, FlowId};
+use outflow_core::handle::FlowId;
 use outflow_core::message::{Seq, State};
 use outflow_core::time::{Mono, Now, Wall};
-use outflow_ports::store::{Recovered, Store, StoreDone, StoreWork};
+use outflow_ports::store::{BatchId, Recovered, Store, StoreDone, StoreWork};
 
-use crate::memory::store::MemoryStore;
+use crate::memory::MemoryStore;
+use crate::trace::MessageNo;
 
 /// What a node wrote about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,54 +21,78 @@ pub enum Written {
     Settled(Seq, State),
 }
 
-/// A memory store whose appends are followed.
+/// A memory store whose messages are followed.
 #[derive(Debug)]
 pub struct WatchedStore {
     inner: MemoryStore,
-    /// Settlements that are not yet known to be durable.
-    unconfirmed: VecDeque<(AppendNo, Seq, State)>,
-    written: Vec<Written>,
+    deferred: Vec<Written>,
+    /// The world's number of each message, by the store's.
+    numbers: Vec<Option<MessageNo>>,
+    batches: BTreeMap<BatchId, Vec<MessageNo>>,
 }
 
 impl WatchedStore {
-    /// Watches a store.
+    /// Watches a store that notes what it settles.
     pub fn new(inner: MemoryStore) -> Self {
-        Self { inner, unconfirmed: VecDeque::new(), written: Vec::new() }
-    }
-
-    /// The store itself.
-    pub fn inner(&self) -> &MemoryStore {
-        &self.inner
+        Self {
+            inner,
+            deferred: Vec::new(),
+            numbers: Vec::new(),
+            batches: BTreeMap::new(),
+        }
     }
 
     /// What was written since this was last asked.
     pub fn take_written(&mut self) -> Vec<Written> {
-        std::mem::take(&mut self.written)
+        let mut written = std::mem::take(&mut self.deferred);
+        let settled = self.inner.take_settled();
+        written.extend(
+            settled
+                .into_iter()
+                .map(|it| Written::Settled(it.seq, it.state)),
+        );
+        written
     }
 
     /// The process is gone; what was not durable is lost, or a part of it.
-    pub fn crash(mut self) -> Self {
-        let inner = self.inner.crash();
-        // Some of what nobody heard of may have reached the disk all the same.
-        for (_, seq, state) in self.unconfirmed.drain(..) {
-            if !inner.is_live(seq) {
-                self.written.push(Written::Settled(seq, state));
-            }
+    pub fn crash(self) -> Self {
+        let mut crashed = Self {
+            inner: self.inner.crash(),
+            deferred: self.deferred,
+            numbers: self.numbers,
+            batches: BTreeMap::new(),
+        };
+        // Some of what nobody was told of may have reached the disk.
+        let found: Vec<(Seq, MessageNo)> = crashed
+            .inner
+            .iter()
+            .filter_map(|live| Some((live.head.seq, number(live.body)?)))
+            .collect();
+        for (seq, number) in found {
+            crashed.learn(seq, number);
         }
-        Self { inner, unconfirmed: VecDeque::new(), written: self.written }
+        crashed
     }
 
-    fn confirm(&mut self, through: AppendNo, durable: bool) {
-        while let Some(&(no, seq, state)) = self.unconfirmed.front() {
-            if no > through {
-                break;
-            }
-            self.unconfirmed.pop_front();
-            if durable {
-                self.written.push(Written::Settled(seq, state));
-            }
+    /// The world's number of a message.
+    pub fn message(&self, seq: Seq) -> Option<MessageNo> {
+        self.numbers.get(seq.0 as usize).copied().flatten()
+    }
+
+    fn learn(&mut self, seq: Seq, message: MessageNo) {
+        let index = seq.0 as usize;
+        if self.numbers.len() <= index {
+            self.numbers.resize(index + 1, None);
+        }
+        if let Some(slot) = self.numbers.get_mut(index) {
+            *slot = Some(message);
         }
     }
+}
+
+/// The world writes its number into the body.
+fn number(body: &[u8]) -> Option<MessageNo> {
+    Some(MessageNo::from_le_bytes(body.get(..8)?.try_into().ok()?))
 }
 
 impl Store for WatchedStore {
@@ -76,19 +101,18 @@ impl Store for WatchedStore {
     }
 
     fn submit(&mut self, now: &Now, work: StoreWork) {
-        if let StoreWork::Append { no, record } = &work {
-            match record {
-                Record::Settlement { seq, state, .. } => {
-                    self.unconfirmed.push_back((*no, *seq, *state));
-                }
-                Record::Dead { seq, .. } => {
-                    self.unconfirmed.push_back((*no, *seq, State::Dead));
-                }
-                Record::Deferral { seq, until, .. } => {
-                    self.written.push(Written::Deferred(*seq, *until));
-                }
-                Record::Cancelled { .. } | Record::Moved { .. } | Record::Reservation { .. } => {}
+        match &work {
+            StoreWork::Append {
+                record: Record::Deferral { seq, until, .. },
+                ..
+            } => {
+                self.deferred.push(Written::Deferred(*seq, *until));
             }
+            StoreWork::Accept { batch, messages } => {
+                let numbers = messages.iter().filter_map(|message| number(&message.body));
+                self.batches.insert(*batch, numbers.collect());
+            }
+            _ => {}
         }
         self.inner.submit(now, work);
     }
@@ -96,17 +120,18 @@ impl Store for WatchedStore {
     fn complete(&mut self, now: &Now, done: &mut Vec<StoreDone>) {
         let before = done.len();
         self.inner.complete(now, done);
-        for index in before..done.len() {
-            match done.get(index) {
-                Some(StoreDone::Event(Event::Committed { through })) => {
-                    let through = *through;
-                    self.confirm(through, true);
+        for done in done.iter().skip(before) {
+            match done {
+                StoreDone::Accepted { batch, seqs } => {
+                    let numbers = self.batches.remove(batch).unwrap_or_default();
+                    for (&seq, number) in seqs.iter().zip(numbers) {
+                        self.learn(seq, number);
+                    }
                 }
-                Some(StoreDone::Event(Event::CommitFailed { through })) => {
-                    let through = *through;
-                    self.confirm(through, false);
+                StoreDone::AcceptFailed { batch } => {
+                    self.batches.remove(batch);
                 }
-                _ => {}
+                StoreDone::Event(_) => {}
             }
         }
     }

@@ -65,13 +65,21 @@ impl SimTransport {
 impl Transport for SimTransport {
     fn submit(&mut self, _: &Now, work: TransportWork<'_>) {
         self.handed.push(match work {
-            TransportWork::Open { session, account, destination } => Handed::Open {
+            TransportWork::Open {
+                session,
+                account,
+                destination,
+            } => Handed::Open {
                 session,
                 account: account.id.clone(),
                 destination: destination.clone(),
             },
             TransportWork::Close { session } => Handed::Close { session },
-            TransportWork::Deliver { delivery, account, destination } => Handed::Deliver {
+            TransportWork::Deliver {
+                delivery,
+                account,
+                destination,
+            } => Handed::Deliver {
                 delivery,
                 account: account.id.clone(),
                 destination: destination.clone(),
@@ -89,6 +97,8 @@ impl Transport for SimTransport {
     }
 
     fn next_completion(&self) -> Mono {
-        self.arriving.first_key_value().map_or(Mono::NEVER, |(&(at, _), _)| at)
+        self.arriving
+            .first_key_value()
+            .map_or(Mono::NEVER, |(&(at, _), _)| at)
     }
 }

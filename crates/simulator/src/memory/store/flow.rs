@@ -1,0 +1,71 @@
+//! One flow in the store: its messages by where they wait.
+
+use std::sync::Arc;
+
+use outflow_core::flow::FlowKey;
+use outflow_core::message::Seq;
+
+use super::list::List;
+use super::slab::Place;
+
+/// The messages of one flow that are in the store's hands.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    pub key: Arc<FlowKey>,
+    /// Live messages, wherever they are.
+    pub live: u32,
+    pub fresh: List,
+    pub due: List,
+    pub later: List,
+    pub aside: List,
+    /// Cancellations and moves that are not durable yet, and of these the lost
+    /// ones, which will come again. Up to `swept` nothing is handed out.
+    pub sweeps: u32,
+    pub sweeps_lost: u32,
+    pub swept: Seq,
+    /// Messages that the engine will be told of: new ones, and others.
+    pub accepted: u32,
+    pub ready: u32,
+}
+
+impl Flow {
+    pub fn new(key: Arc<FlowKey>) -> Self {
+        Self {
+            key,
+            live: 0,
+            fresh: List::default(),
+            due: List::default(),
+            later: List::default(),
+            aside: List::default(),
+            sweeps: 0,
+            sweeps_lost: 0,
+            swept: Seq(0),
+            accepted: 0,
+            ready: 0,
+        }
+    }
+
+    /// The queue of a place, if there is one.
+    pub fn list_mut(&mut self, place: Place) -> Option<&mut List> {
+        match place {
+            Place::Fresh => Some(&mut self.fresh),
+            Place::Due => Some(&mut self.due),
+            Place::Later => Some(&mut self.later),
+            Place::Aside => Some(&mut self.aside),
+            Place::Held | Place::Leaving | Place::Expiring => None,
+        }
+    }
+
+    /// Whether a message must not be handed out for now.
+    pub fn is_swept(&self, seq: Seq) -> bool {
+        self.sweeps > 0 && seq <= self.swept
+    }
+
+    /// Forgets what a crash forgets.
+    pub fn forget(&mut self) {
+        *self = Self {
+            live: self.live,
+            ..Self::new(Arc::clone(&self.key))
+        };
+    }
+}

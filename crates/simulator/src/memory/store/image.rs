@@ -1,0 +1,261 @@
+//! What is durable, and where each live message waits.
+//!
+//! Only committed work reaches the image. What a crash forgets (who holds a
+//! message, which records about it are under way) stands beside the durable
+//! fields and is worked out anew at the next start.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use outflow_core::engine::SavedLimit;
+use outflow_core::engine::event::Event;
+use outflow_core::flow::FlowKey;
+use outflow_core::handle::FlowId;
+use outflow_core::message::{Head, Seq, State};
+use outflow_core::policy::key::LimitKey;
+use outflow_core::time::{Nanos, Wall};
+use outflow_ports::store::{NewMessage, StoreDone};
+
+use super::flow::Flow;
+use super::slab::{Entry, Place, Slab, Slot};
+use super::wheel::Wheel;
+use super::{Settings, Settled};
+
+/// The durable state and its index.
+#[derive(Clone, Debug)]
+pub(super) struct Image {
+    pub slab: Slab,
+    pub flows: Vec<Option<Flow>>,
+    pub limits: BTreeMap<LimitKey, SavedLimit>,
+    /// The highest durable number.
+    pub last: Seq,
+    keys: BTreeMap<Arc<str>, Seq>,
+    /// Keys of settled messages, with the time at which they are forgotten.
+    old_keys: VecDeque<(Wall, Arc<str>, Seq)>,
+    key_life: Nanos,
+    pub due: Wheel,
+    pub expiry: Wheel,
+    /// Flows that the engine is to be told of.
+    pub changed: Vec<FlowId>,
+    pub settled: Vec<Settled>,
+    keep_settled: bool,
+    /// Messages by final state.
+    pub finals: [u64; State::Dead as usize + 1],
+}
+
+impl Image {
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            slab: Slab::default(),
+            flows: Vec::new(),
+            limits: BTreeMap::new(),
+            last: Seq(0),
+            keys: BTreeMap::new(),
+            old_keys: VecDeque::new(),
+            key_life: settings.key_life,
+            due: Wheel::new(settings.due_grain),
+            expiry: Wheel::new(settings.expiry_grain),
+            changed: Vec::new(),
+            settled: Vec::new(),
+            keep_settled: settings.keep_settled,
+            finals: [0; State::Dead as usize + 1],
+        }
+    }
+
+    pub fn flow(&self, id: FlowId) -> Option<&Flow> {
+        self.flows.get(id.index()).and_then(Option::as_ref)
+    }
+
+    pub fn flow_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
+        self.flows.get_mut(id.index()).and_then(Option::as_mut)
+    }
+
+    /// Keeps the name of a flow. A number that has no live messages may have
+    /// been given anew.
+    pub fn open(&mut self, id: FlowId, key: Arc<FlowKey>) {
+        if self.flows.len() <= id.index() {
+            self.flows.resize_with(id.index() + 1, || None);
+        }
+        if let Some(place) = self.flows.get_mut(id.index()) {
+            match place {
+                Some(flow) if flow.live > 0 => flow.key = key,
+                place => *place = Some(Flow::new(key)),
+            }
+        }
+    }
+
+    /// Takes a new message in, unless its key is known. Its number.
+    pub fn accept(&mut self, now: Wall, seq: Seq, message: &NewMessage) -> Seq {
+        self.last = self.last.max(seq);
+        if let Some(key) = &message.idempotency_key {
+            if let Some(&first) = self.keys.get(key) {
+                return first;
+            }
+            self.keys.insert(Arc::clone(key), seq);
+        }
+        let head = Head {
+            expires_at: message.expires_at,
+            recipient: message.recipient,
+            cost: message.cost,
+            ..Head::new(seq, now)
+        };
+        let not_before = message.not_before.filter(|at| *at > now);
+        let slot = self.slab.insert(Entry {
+            head,
+            flow: message.flow,
+            due_at: not_before,
+            key: message.idempotency_key.clone(),
+            body: Arc::clone(&message.body),
+            place: Place::Leaving,
+            records: 0,
+            overdue: false,
+            prev: Slot::NONE,
+            next: Slot::NONE,
+            ordinal: 0,
+        });
+        if let Some(flow) = self.flow_mut(message.flow) {
+            flow.live += 1;
+        }
+        self.expiry.insert(message.expires_at, slot, seq);
+        match not_before {
+            Some(at) => {
+                self.put(slot, Place::Later);
+                self.due.insert(at, slot, seq);
+            }
+            None => {
+                self.queue(slot, true);
+            }
+        }
+        seq
+    }
+
+    /// Takes a message from where it waits and puts it elsewhere.
+    pub fn put(&mut self, slot: Slot, place: Place) {
+        let Some(entry) = self.slab.get_mut(slot) else {
+            return;
+        };
+        let before = std::mem::replace(&mut entry.place, place);
+        let flow = entry.flow;
+        let Some(flow) = self.flows.get_mut(flow.index()).and_then(Option::as_mut) else {
+            return;
+        };
+        if let Some(list) = flow.list_mut(before) {
+            list.remove(&mut self.slab, slot);
+        }
+        if let Some(list) = flow.list_mut(place) {
+            list.push_back(&mut self.slab, slot);
+        }
+    }
+
+    /// Puts a message into the queue of its flow and notes that the engine is
+    /// to be told.
+    pub fn queue(&mut self, slot: Slot, is_new: bool) {
+        let Some(entry) = self.slab.get(slot) else {
+            return;
+        };
+        let (id, seq, deferred) = (entry.flow, entry.head.seq, entry.due_at.is_some());
+        let Some(flow) = self.flow_mut(id) else {
+            return;
+        };
+        if flow.is_swept(seq) {
+            self.put(slot, Place::Aside);
+            return;
+        }
+        let was_quiet = flow.accepted == 0 && flow.ready == 0;
+        if is_new {
+            flow.accepted += 1;
+        } else {
+            flow.ready += 1;
+        }
+        if was_quiet {
+            self.changed.push(id);
+        }
+        let place = if deferred { Place::Due } else { Place::Fresh };
+        self.put(slot, place);
+    }
+
+    /// Tells of the messages that became ready.
+    pub fn announce(&mut self, done: &mut Vec<StoreDone>) {
+        for id in std::mem::take(&mut self.changed) {
+            let Some(flow) = self.flow_mut(id) else {
+                continue;
+            };
+            let accepted = std::mem::take(&mut flow.accepted);
+            let ready = std::mem::take(&mut flow.ready);
+            if accepted > 0 {
+                done.push(StoreDone::Event(Event::Accepted {
+                    flow: id,
+                    count: accepted,
+                }));
+            }
+            if ready > 0 {
+                done.push(StoreDone::Event(Event::Due {
+                    flow: id,
+                    count: ready,
+                }));
+            }
+        }
+    }
+
+    /// A message is done with.
+    pub fn settle(&mut self, now: Wall, slot: Slot, state: State) {
+        self.put(slot, Place::Leaving);
+        let Some(entry) = self.slab.remove(slot) else {
+            return;
+        };
+        let seq = entry.head.seq;
+        if let Some(flow) = self.flow_mut(entry.flow) {
+            flow.live -= 1;
+        }
+        if let Some(count) = self.finals.get_mut(state as usize) {
+            *count += 1;
+        }
+        if self.keep_settled {
+            self.settled.push(Settled {
+                flow: entry.flow,
+                seq,
+                state,
+            });
+        }
+        if let Some(key) = entry.key {
+            self.old_keys.push_back((now + self.key_life, key, seq));
+        }
+        while let Some((_, key, seq)) = self.old_keys.pop_front_if(|(until, _, _)| *until <= now) {
+            if self.keys.get(&key) == Some(&seq) {
+                self.keys.remove(&key);
+            }
+        }
+    }
+
+    /// Works out anew, after a start, where every live message waits.
+    pub fn rebuild(&mut self, now: Wall) {
+        self.due.clear();
+        self.expiry.clear();
+        self.changed.clear();
+        self.flows.iter_mut().flatten().for_each(Flow::forget);
+        let slots: Vec<Slot> = self.slab.in_order().collect();
+        let mut due = Vec::new();
+        for slot in slots {
+            let Some(entry) = self.slab.get_mut(slot) else {
+                continue;
+            };
+            entry.place = Place::Leaving;
+            entry.records = 0;
+            entry.overdue = false;
+            let (seq, due_at) = (entry.head.seq, entry.due_at);
+            self.expiry.insert(entry.head.expires_at, slot, seq);
+            match due_at {
+                None => self.put(slot, Place::Fresh),
+                Some(at) if at <= now => due.push((at, seq, slot)),
+                Some(at) => {
+                    self.put(slot, Place::Later);
+                    self.due.insert(at, slot, seq);
+                }
+            }
+        }
+        due.sort_unstable_by_key(|&(at, seq, _)| (at, seq));
+        for (_, _, slot) in due {
+            self.put(slot, Place::Due);
+        }
+    }
+}
