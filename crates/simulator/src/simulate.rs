@@ -54,7 +54,8 @@ pub fn run(scenario: &Scenario, seed: u64) -> Result<(Summary, Vec<Violation>), 
         .sum();
     let bounds = memory::Bounds {
         heads_per_flow: u64::from(HEADS_MAX),
-        flows_extra: 0,
+        // Beside those of its domains, a destination has flows of its own.
+        flows_extra: 64,
         limits_extra: 0,
         in_flight: u64::from(sessions) * u64::from(scenario.nodes.max(1)),
         sessions: u64::from(sessions),
@@ -64,7 +65,7 @@ pub fn run(scenario: &Scenario, seed: u64) -> Result<(Summary, Vec<Violation>), 
         checkers: Checkers::for_scenario(scenario, bounds),
         recorder: Recorder::default(),
     };
-    let (mut watch, end) = World::new(scenario, seed, watch)?.run();
-    let violations = watch.checkers.finish(end, scenario.drain.is_some());
+    let (mut watch, end, mut violations) = World::new(scenario, seed, watch)?.run();
+    violations.extend(watch.checkers.finish(end, scenario.drain.is_some()));
     Ok((watch.recorder.finish(&scenario.name, seed, end), violations))
 }

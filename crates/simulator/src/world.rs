@@ -39,7 +39,7 @@ use self::store::Written;
 use crate::network::Network;
 use crate::random::Random;
 use crate::scenario::Scenario;
-use crate::trace::{Answered, FlowNo, Holdings, MessageNo, NodeNo, Observer, Trace};
+use crate::trace::{Answered, FlowNo, Holdings, MessageNo, NodeNo, Observer, Trace, Violation};
 use crate::traffic::{Arrival, Traffic};
 
 /// Messages that reach a node in one batch at most.
@@ -52,6 +52,9 @@ const DELIVERY_DEADLINE: Nanos = Nanos::from_secs(60);
 const GAUGE_EVERY: Nanos = Nanos::from_millis(100);
 /// Flows that are probed for idle buckets each time.
 const PROBED: usize = 32;
+
+/// An engine with more flows than this is not recounted.
+const CHECKED_MAX: usize = 2_000;
 
 /// What the world knows of a message.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +90,7 @@ pub struct World<'a, O> {
     /// Since when a flow's gate has been open at every probe.
     open_since: BTreeMap<(NodeNo, FlowId), Nanos>,
     keyed: bool,
+    broken: Vec<Violation>,
 }
 
 impl<'a, O: Observer> World<'a, O> {
@@ -130,6 +134,7 @@ impl<'a, O: Observer> World<'a, O> {
             live: 0,
             unsettled: 0,
             open_since: BTreeMap::new(),
+            broken: Vec::new(),
             keyed: !faults.crashes.is_empty() || faults.store.fails.0 > 0.0,
         };
         for node in 0..world.players.len() {
@@ -138,8 +143,9 @@ impl<'a, O: Observer> World<'a, O> {
         Ok(world)
     }
 
-    /// Runs to the end. The observer, and when the end was.
-    pub fn run(mut self) -> (O, Nanos) {
+    /// Runs to the end. The observer, when the end was, and what was found
+    /// wrong inside an engine.
+    pub fn run(mut self) -> (O, Nanos, Vec<Violation>) {
         let ends = self.scenario.ends();
         loop {
             let Some(next) = self.next_time().filter(|&next| next <= ends) else {
@@ -167,7 +173,7 @@ impl<'a, O: Observer> World<'a, O> {
             }
         }
         let end = if self.unsettled == 0 { self.now } else { ends };
-        (self.observer, end)
+        (self.observer, end, self.broken)
     }
 
     fn next_time(&mut self) -> Option<Nanos> {
@@ -220,8 +226,8 @@ impl<'a, O: Observer> World<'a, O> {
             }
         }
         for (node, batch) in batches.into_iter().enumerate() {
-            if !batch.is_empty() {
-                self.submit(node, batch);
+            for part in batch.chunks(BATCH_MAX) {
+                self.submit(node, part);
             }
         }
     }
@@ -244,7 +250,7 @@ impl<'a, O: Observer> World<'a, O> {
         self.unsettled += 1;
     }
 
-    fn submit(&mut self, number: usize, batch: Vec<Arrival>) {
+    fn submit(&mut self, number: usize, batch: &[Arrival]) {
         let wall_at_zero = self.scenario.wall_at_zero();
         let keyed = self.keyed;
         let messages: Vec<MessageNo> = batch.iter().map(|arrival| arrival.message).collect();
@@ -269,7 +275,7 @@ impl<'a, O: Observer> World<'a, O> {
             }
         };
         let mut submissions = Vec::with_capacity(batch.len());
-        for arrival in &batch {
+        for arrival in batch {
             if let Some(domain) = &arrival.domain {
                 let resolver = &mut node.ports_mut().resolver;
                 resolver.learn(&domain.domain, &domain.destination, domain.after);
@@ -536,15 +542,22 @@ impl<'a, O: Observer> World<'a, O> {
 
     /// Tells what a node holds, and which of its heads wait for limits alone.
     fn gauge(&mut self, number: usize) {
-        let Some(node) = self
-            .players
-            .get(number)
-            .and_then(|player| player.node.as_ref())
-        else {
+        let at = self.now;
+        let Some(player) = self.players.get_mut(number) else {
+            return;
+        };
+        let now = player.clock.read(at, 0);
+        let Some(node) = &player.node else {
             return;
         };
         let node_no = number as NodeNo;
         let gauges = node.engine().gauges();
+        if gauges.flows <= CHECKED_MAX
+            && self.broken.is_empty()
+            && let Err(what) = node.engine().check(&now)
+        {
+            self.broken.push(Violation { at: self.now, checker: "engine", what });
+        }
         let held = node
             .engine()
             .heads_at_open_gates(PROBED, self.random.draw() as usize);

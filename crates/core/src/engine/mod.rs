@@ -41,7 +41,7 @@ use self::counter::Counter;
 use self::desk::Desk;
 use self::event::Event;
 use self::feed::Demand;
-use self::flows::Flows;
+use self::flows::{Flow, Flows};
 pub use self::flows::HEADS_MAX;
 use self::limits::{FlowLimits, Maker};
 pub use self::limits::{SavedLimit, Start};
@@ -63,6 +63,9 @@ use crate::time::{Mono, Nanos, Now};
 
 /// Looks at flows and matches in one step.
 const STEP_BUDGET: u32 = 64;
+
+/// Flows at a gate that are looked at to learn how much waits there.
+const GATE_SAMPLE: usize = 16;
 
 /// What an engine is told once.
 #[derive(Clone, Copy, Debug)]
@@ -260,10 +263,15 @@ impl Engine {
     /// Tells the pools which lanes have flows at their gates.
     fn tell_pools(&mut self) {
         while let Some(gate) = self.schedule.take_changed_gate() {
-            let Some((lane, classes, waiting)) = self.schedule.gate_backlog(gate) else {
+            let Some((lane, classes)) = self.schedule.gate_classes(gate) else {
                 continue;
             };
             let mask = classes.into_iter().fold(ClassMask::NONE, ClassMask::with);
+            // A few flows with many messages want as many sessions as many
+            // flows with a few.
+            let flows = self.schedule.first_flows_at(gate, GATE_SAMPLE);
+            let waiting = flows.filter_map(|id| self.counter.flows.get(id)).map(Flow::waiting);
+            let waiting = u32::try_from(waiting.sum::<u64>()).unwrap_or(u32::MAX);
             let pool = self.counter.desk.lane(lane).pool;
             self.counter
                 .desk
@@ -485,14 +493,11 @@ impl Engine {
         let Some(flow) = self.counter.flows.get_mut(id) else {
             return;
         };
-        flow.paging = false;
-        let asked = HEADS_MAX.saturating_sub(flow.heads.len() as u32);
+        let asked = flow.paging.take().unwrap_or(0);
         let got = heads.len() as u32;
-        flow.in_store = if got < asked.min(flow.in_store) {
-            0
-        } else {
-            flow.in_store - got.min(flow.in_store)
-        };
+        // Fewer than asked for: the count was too high (cancelled, expired).
+        let left = flow.in_store.saturating_sub(got);
+        flow.in_store = if got < asked.min(flow.in_store) { 0 } else { left };
         let (lane, cost_max) = (flow.lane, flow.cost_max);
         for head in heads {
             if head.cost > cost_max {
