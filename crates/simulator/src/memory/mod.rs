@@ -4,9 +4,11 @@
 //! but a crash, a slow disk or a lost answer happens when a scenario says so.
 //! Nothing here reads a clock or makes entropy of its own.
 //!
-//! Reading order: [`window`] (when a fault holds), [`store`].
+//! Reading order: [`window`] (when a fault holds), [`store`], [`ledger`].
 
+pub mod ledger;
 pub mod store;
 pub mod window;
 
+pub use ledger::MemoryLedger;
 pub use store::MemoryStore;

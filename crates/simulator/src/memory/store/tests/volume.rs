@@ -8,7 +8,7 @@ use outflow_core::handle::AppendNo;
 use outflow_core::message::Recipient;
 use outflow_ports::store::{BatchId, NewMessage};
 
-use super::*;
+use crate::memory::store::*;
 
 fn at(millis: u64) -> Now {
     Now {

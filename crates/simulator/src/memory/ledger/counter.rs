@@ -1,0 +1,286 @@
+//! The count of one shared limit, and what it answers.
+//!
+//! A limit is leased on *terms* that follow from its numbers and its largest
+//! cost: leases with a life, counted by one of core's algorithms under numbers
+//! that pay for that life in advance; or spaced runs. Terms may change with the
+//! numbers at any time: what is leased under the old ones is still paid for.
+
+use outflow_core::engine::action::LeaseRequest;
+use outflow_core::engine::event::LeaseAnswer;
+use outflow_core::limit::algorithm::Algorithm;
+use outflow_core::limit::{Fill, LimitSpec, Need, Until};
+use outflow_core::time::{Mono, Nanos, Now};
+
+use super::settings::{Settings, paid};
+use super::spaced::{Runs, Spacing};
+use super::{bucket, calendar, spaced, window};
+
+/// When to ask again for what can never fit: the numbers may have changed.
+const NEVER_PAUSE: Nanos = Nanos::from_secs(60);
+/// Who was refused returns when this part of a life's worth is there.
+const LOTS: u64 = 8;
+
+/// Leases that live for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Leasing {
+    /// The limit less what pays for the life.
+    pub inner: LimitSpec,
+    pub life: Nanos,
+}
+
+/// How a limit is leased.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Terms {
+    Leases(Leasing),
+    Runs(Spacing),
+    /// The cost is above what the limit can ever hold.
+    Never,
+}
+
+impl Terms {
+    fn of(settings: &Settings, request: &LeaseRequest, cost: u32) -> Self {
+        match &request.spec {
+            LimitSpec::TokenBucket { rate, burst } => {
+                bucket::terms(settings, (*rate, *burst), request.headroom, cost)
+            }
+            LimitSpec::LeakyBucket { rate } if rate.count == 0 => Self::Never,
+            LimitSpec::LeakyBucket { rate } => Self::Runs(spaced::spacing(*rate)),
+            LimitSpec::SlidingWindow { count, window } => {
+                window::terms(settings, *count, *window, cost)
+            }
+            spec @ LimitSpec::CalendarWindow { .. } => calendar::terms(settings, spec, cost),
+            // What is in flight is counted where it flies.
+            LimitSpec::Concurrency { .. } => Self::Never,
+        }
+    }
+}
+
+/// What was counted so far.
+#[derive(Clone, Debug)]
+enum Count {
+    Leases {
+        algorithm: Algorithm,
+        leasing: Leasing,
+    },
+    Runs(Runs),
+}
+
+/// One shared limit.
+#[derive(Clone, Debug)]
+pub(super) struct Counter {
+    count: Option<Count>,
+    /// The largest cost that was asked for.
+    cost: u32,
+    /// When the state before this was lost.
+    lost_at: Option<Now>,
+}
+
+impl Counter {
+    /// A limit of which nothing is known: nothing was used, or the state was
+    /// lost at a time, and all of it may have been.
+    pub fn new(lost_at: Option<Now>) -> Self {
+        Self {
+            count: None,
+            cost: 1,
+            lost_at,
+        }
+    }
+
+    /// Answers a request for tokens.
+    pub fn ask(&mut self, settings: &Settings, now: &Now, request: &LeaseRequest) -> LeaseAnswer {
+        // A cost that can never fit is no reason to lease on worse terms.
+        let fits = request.at_least <= request.spec.capacity();
+        let cost = self.cost.max(request.at_least);
+        let terms = Terms::of(settings, request, cost);
+        if !fits || terms == Terms::Never {
+            let retry_after = NEVER_PAUSE;
+            return LeaseAnswer::Refused { retry_after };
+        }
+        self.cost = cost;
+        self.agree(settings, now, terms);
+        match &mut self.count {
+            Some(Count::Runs(runs)) => {
+                let wanted = request.tokens.max(request.at_least);
+                runs.ask(settings, now.mono, wanted, cost)
+            }
+            Some(Count::Leases { algorithm, leasing }) => {
+                lease(settings, now, request, cost, algorithm, leasing)
+            }
+            None => LeaseAnswer::Refused {
+                retry_after: NEVER_PAUSE,
+            },
+        }
+    }
+
+    /// Goes on under these terms.
+    fn agree(&mut self, settings: &Settings, now: &Now, terms: Terms) {
+        let count = match (self.count.take(), terms) {
+            (Some(Count::Leases { algorithm, leasing }), Terms::Leases(new)) if leasing == new => {
+                Count::Leases { algorithm, leasing }
+            }
+            (Some(Count::Leases { mut algorithm, .. }), Terms::Leases(leasing)) => {
+                algorithm.reconfigure(now, &leasing.inner);
+                Count::Leases { algorithm, leasing }
+            }
+            (Some(Count::Runs(mut runs)), Terms::Runs(spacing)) => {
+                runs.spacing = spacing;
+                Count::Runs(runs)
+            }
+            (Some(Count::Leases { leasing, .. }), Terms::Runs(spacing)) => {
+                Count::Runs(Runs::after(spacing, now.mono + paid(leasing.life)))
+            }
+            (Some(Count::Runs(runs)), Terms::Leases(leasing)) => {
+                let algorithm = after_runs(now, &runs, self.cost, &leasing.inner);
+                Count::Leases { algorithm, leasing }
+            }
+            (None, Terms::Leases(leasing)) => {
+                let algorithm = begin(settings, now, self.lost_at, &leasing.inner);
+                Count::Leases { algorithm, leasing }
+            }
+            (None, Terms::Runs(spacing)) => {
+                let lost_at = self.lost_at.map(|lost_at| lost_at.mono);
+                let ends_at = lost_at.map(|at| at + settings.longest());
+                Count::Runs(Runs::after(spacing, ends_at.unwrap_or_default()))
+            }
+            (_, Terms::Never) => return,
+        };
+        self.count = Some(count);
+    }
+}
+
+/// A count of which nothing is known.
+fn begin(settings: &Settings, now: &Now, lost_at: Option<Now>, spec: &LimitSpec) -> Algorithm {
+    let Some(lost_at) = lost_at else {
+        return Algorithm::new(spec, now, Fill::Full);
+    };
+    // Before it was lost, a bucket may have been leased in runs.
+    let mono = match spec {
+        LimitSpec::TokenBucket { .. } => lost_at.mono + settings.longest(),
+        _ => lost_at.mono,
+    };
+    Algorithm::new(spec, &Now { mono, ..lost_at }, Fill::Empty)
+}
+
+/// A count that goes on after runs.
+fn after_runs(now: &Now, runs: &Runs, cost: u32, spec: &LimitSpec) -> Algorithm {
+    if let LimitSpec::TokenBucket { .. } = spec {
+        let overlap = runs.spacing.overlap;
+        let mono = now.mono.max(runs.free_at(cost) + overlap);
+        return Algorithm::new(spec, &Now { mono, ..*now }, Fill::Empty);
+    }
+    let mut algorithm = Algorithm::new(spec, now, Fill::Full);
+    algorithm.take(now, runs.tokens.min(spec.capacity()));
+    algorithm
+}
+
+fn lease(
+    settings: &Settings,
+    now: &Now,
+    request: &LeaseRequest,
+    cost: u32,
+    algorithm: &mut Algorithm,
+    leasing: &Leasing,
+) -> LeaseAnswer {
+    let life = match life(settings, now, request, leasing) {
+        Ok(life) => life,
+        Err(retry_after) => return LeaseAnswer::Refused { retry_after },
+    };
+    let floor = floor(now, request, cost, leasing);
+    let at_least = request.at_least.max(1);
+    let wanted = match leasing.inner {
+        // What is not used is lost for a whole window, so nothing is leased in
+        // stock: a node asks for twice what it uses.
+        LimitSpec::SlidingWindow { .. } | LimitSpec::CalendarWindow { .. } => {
+            request.tokens.div_ceil(2)
+        }
+        _ => request.tokens,
+    };
+    let wanted = wanted.max(at_least);
+    let fits = |tokens: u32| algorithm.fits(now, Need::whole(tokens) + floor);
+    if !fits(at_least) {
+        let retry_after = retry_after(now, algorithm, leasing, (at_least, wanted), floor);
+        return LeaseAnswer::Refused { retry_after };
+    }
+    let tokens = largest(at_least, wanted, fits);
+    algorithm.take(now, tokens);
+    LeaseAnswer::Leased {
+        tokens,
+        life,
+        wait: Nanos::ZERO,
+        spacing: Nanos::ZERO,
+    }
+}
+
+fn life(
+    settings: &Settings,
+    now: &Now,
+    request: &LeaseRequest,
+    leasing: &Leasing,
+) -> Result<Nanos, Nanos> {
+    match &request.spec {
+        LimitSpec::CalendarWindow { period, zone, .. } => {
+            calendar::life(settings, now.wall, (*period, zone))
+        }
+        _ => Ok(leasing.life),
+    }
+}
+
+fn floor(now: &Now, request: &LeaseRequest, cost: u32, leasing: &Leasing) -> Need {
+    let (headroom, class) = (request.headroom, request.class);
+    match &request.spec {
+        LimitSpec::TokenBucket { burst, .. } => {
+            bucket::floor(headroom, class, *burst, leasing.inner.capacity(), cost)
+        }
+        LimitSpec::CalendarWindow {
+            count,
+            period,
+            zone,
+        } => {
+            let quota = (*count, *period, zone);
+            calendar::floor(headroom, class, now.wall, quota, cost)
+        }
+        _ => Need::ZERO,
+    }
+}
+
+/// When a lot worth asking for will be there, or else the least.
+fn retry_after(
+    now: &Now,
+    algorithm: &Algorithm,
+    leasing: &Leasing,
+    (at_least, wanted): (u32, u32),
+    floor: Need,
+) -> Nanos {
+    let lot = match &leasing.inner {
+        LimitSpec::TokenBucket { rate, .. } => {
+            let lot = u128::from(leasing.life.0 / LOTS) * u128::from(rate.count);
+            let lot = lot / u128::from(rate.per.0.max(1));
+            u32::try_from(lot).unwrap_or(u32::MAX).min(wanted)
+        }
+        _ => at_least,
+    };
+    let until = |tokens: u32| algorithm.until(now, Need::whole(tokens) + floor);
+    let until = match until(lot.max(at_least)) {
+        Until::Never => until(at_least),
+        until => until,
+    };
+    match until {
+        Until::At(at) if at < Mono::NEVER => at.since(now.mono),
+        Until::Now => Nanos::ZERO,
+        _ => NEVER_PAUSE,
+    }
+}
+
+/// The largest number from `low` to `high` that fits; `low` does.
+fn largest(low: u32, high: u32, fits: impl Fn(u32) -> bool) -> u32 {
+    let (mut fitting, mut above) = (low, high.saturating_add(1).max(low + 1));
+    while above - fitting > 1 {
+        let middle = fitting + (above - fitting) / 2;
+        if fits(middle) {
+            fitting = middle;
+        } else {
+            above = middle;
+        }
+    }
+    fitting
+}
