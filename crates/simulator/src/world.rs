@@ -51,6 +51,8 @@ const RESUBMIT_AFTER: Nanos = Nanos::from_millis(100);
 const DELIVERY_DEADLINE: Nanos = Nanos::from_secs(60);
 /// How often nodes are asked what they hold.
 const GAUGE_EVERY: Nanos = Nanos::from_millis(100);
+/// The same, once nothing arrives any more.
+const GAUGE_SELDOM: Nanos = Nanos::from_secs(10);
 /// Flows that are probed for idle buckets each time.
 const PROBED: usize = 32;
 
@@ -147,6 +149,7 @@ impl<'a, O: Observer> World<'a, O> {
             shared: ledger,
             keyed: !faults.crashes.is_empty() || faults.store.fails.0 > 0.0,
         };
+        world.cast.introduce_accounts(Nanos::ZERO, &mut world.observer);
         for node in 0..world.players.len() {
             world.boot(node);
         }
@@ -525,7 +528,9 @@ impl<'a, O: Observer> World<'a, O> {
                 for node in 0..self.players.len() {
                     self.gauge(node);
                 }
-                self.script.at(self.now + GAUGE_EVERY, Happening::Gauge);
+                let busy = self.now < self.scenario.duration.0;
+                let next = if busy { GAUGE_EVERY } else { GAUGE_SELDOM };
+                self.script.at(self.now + next, Happening::Gauge);
             }
         }
     }
@@ -590,6 +595,8 @@ impl<'a, O: Observer> World<'a, O> {
             holds,
         });
         let mut open = BTreeMap::new();
+        // With a ledger in between, more than limits may hold a message.
+        let held = if self.shared.is_some() { Vec::new() } else { held };
         for (flow, seq, cost) in held {
             let key = (node_no, flow);
             let since = self.open_since.get(&key).copied().unwrap_or(self.now);

@@ -40,6 +40,8 @@ pub(super) struct AccountLimit {
 struct Owned {
     limits: Vec<AccountLimitId>,
     timer: Option<Mono>,
+    /// When one of its feeds wants a look, whatever else happens.
+    look_at: Option<Mono>,
 }
 
 /// All limits of accounts and pairs.
@@ -212,7 +214,7 @@ impl AccountLimits {
         }
         // Leased tokens shut it again when their life ends.
         let lapses = owned.limits.iter().filter_map(|&id| self.get(id)?.limit.lapses_at(now));
-        let next = next.into_iter().chain(lapses).min();
+        let next = next.into_iter().chain(lapses).chain(owned.look_at).min();
         let owned = self.owners.get_mut(&owner)?;
         if owned.timer != next {
             if let Some(at) = std::mem::replace(&mut owned.timer, next) {
@@ -253,6 +255,7 @@ impl AccountLimits {
         self.timers.remove(&(at, owner));
         if let Some(owned) = self.owners.get_mut(&owner) {
             owned.timer = None;
+            owned.look_at = owned.look_at.filter(|&at| at > now);
         }
         Some(owner)
     }
@@ -272,7 +275,11 @@ impl AccountLimits {
             let Some(owned) = self.owners.get_mut(&owner) else {
                 continue;
             };
-            if at != Mono::NEVER && owned.timer.is_none_or(|timer| at < timer) {
+            if at == Mono::NEVER {
+                continue;
+            }
+            owned.look_at = Some(owned.look_at.map_or(at, |other| other.min(at)));
+            if owned.timer.is_none_or(|timer| at < timer) {
                 if let Some(old) = owned.timer.replace(at) {
                     self.timers.remove(&(old, owner));
                 }

@@ -110,9 +110,6 @@ impl RetryPolicy {
                 .delay(head.attempts, head.last_delay, &mut jitter_bits(now, head))
         });
         let at = now.wall + delay;
-        if head.expires_at != Wall::NEVER && at >= head.expires_at {
-            return Next::Settle(State::Expired);
-        }
         let first_attempt_at = head.first_attempt_at.min(now.wall);
         let is_too_late = |longest| at.since(first_attempt_at) > longest;
         if self.give_up_after.is_some_and(is_too_late) {

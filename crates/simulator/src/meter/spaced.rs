@@ -44,10 +44,13 @@ impl Spaced {
         self.leak(at);
         let early = self.owed;
         self.owed = u128::from(cost) * self.unit();
-        if early == 0 {
+        // Clocks count whole nanoseconds, and a gap of a third of a second is
+        // not one: less than one of them is nobody's fault.
+        let per_nano = drifted(self.rate.count, self.drift_ppm).max(1);
+        if early < per_nano {
             return Ok(());
         }
-        let nanos = early.div_ceil(drifted(self.rate.count, self.drift_ppm).max(1));
+        let nanos = early.div_ceil(per_nano);
         Err(format!(
             "{} too early",
             Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

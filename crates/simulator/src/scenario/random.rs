@@ -41,7 +41,8 @@ pub fn random_faults(seed: u64) -> Scenario {
         title: format!("Random limits, flows and faults of seed {seed}"),
         about: String::new(),
         duration: Span(duration),
-        drain: Some(Span(Nanos::from_secs(7_200))),
+        // As long as mail is retried at most, and a day more.
+        drain: Some(Span(Nanos::from_secs(5 * 86_400))),
         starts_at: super::a_monday_morning(),
         nodes,
         ledger: if nodes > 1 || random.chance(0.2) {
@@ -57,7 +58,7 @@ pub fn random_faults(seed: u64) -> Scenario {
         accounts: (0..random.between(1, 3))
             .map(|n| account(n, random))
             .collect(),
-        policies: policies(isps, random),
+        policies: policies(isps, nodes, random),
         networks: ISPS
             .iter()
             .take(isps)
@@ -104,7 +105,7 @@ fn account(n: u64, random: &mut Random) -> AccountData {
     account
 }
 
-fn policies(isps: usize, random: &mut Random) -> Vec<PolicyData> {
+fn policies(isps: usize, nodes: u32, random: &mut Random) -> Vec<PolicyData> {
     let mut policies: Vec<PolicyData> = ISPS
         .iter()
         .take(isps)
@@ -117,7 +118,9 @@ fn policies(isps: usize, random: &mut Random) -> Vec<PolicyData> {
             if policy.rate.is_some_and(|rate| !rate.spaced) {
                 policy.burst = Some(random.between(5, 60) as u32);
             }
-            policy.concurrency = random.chance(0.3).then(|| random.between(5, 12) as u32);
+            let concurrency = random.chance(0.3).then(|| random.between(5, 12) as u32);
+            // What is in flight is counted by each node for itself.
+            policy.concurrency = concurrency.filter(|_| nodes == 1);
             policy
         })
         .collect();

@@ -52,6 +52,13 @@ impl Cast {
         }
     }
 
+    /// Tells of the limits of all accounts.
+    pub fn introduce_accounts(&mut self, at: Nanos, observer: &mut impl Observer) {
+        for account in self.accounts.clone() {
+            self.numbers(at, self.policies.for_account(&account), observer);
+        }
+    }
+
     /// All accounts.
     pub fn accounts(&self) -> &[AccountSpec] {
         &self.accounts
