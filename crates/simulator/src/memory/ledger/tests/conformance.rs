@@ -1,0 +1,72 @@
+use outflow_core::entropy::Entropy;
+use outflow_core::time::{Mono, Nanos, Now, Wall};
+use outflow_ports::conformance::ledger::{self, Harness};
+
+use crate::memory::ledger::{LedgerLink, LinkFaults, MemoryLedger, Settings, WorldClock};
+
+/// A new year, so that wall clocks look like wall clocks.
+const NEW_YEAR: i64 = 1_767_225_600_000_000_000;
+
+struct Virtual {
+    world: WorldClock,
+    ledger: MemoryLedger,
+    faults: LinkFaults,
+}
+
+impl Virtual {
+    fn new(faults: LinkFaults) -> Self {
+        let world = WorldClock::default();
+        let settings = Settings {
+            wall: Wall(NEW_YEAR),
+            ..Settings::default()
+        };
+        let ledger = MemoryLedger::new(settings, world.clone());
+        Self {
+            world,
+            ledger,
+            faults,
+        }
+    }
+}
+
+impl Harness for Virtual {
+    type Link = LedgerLink;
+
+    fn link(&mut self) -> LedgerLink {
+        self.faults.entropy.draw();
+        self.ledger.link(self.faults.clone())
+    }
+
+    fn now(&self) -> Now {
+        let mono = self.world.now();
+        Now {
+            mono,
+            wall: Wall(NEW_YEAR) + Nanos(mono.0),
+            entropy: Entropy(0),
+        }
+    }
+
+    fn advance(&mut self, to: Mono) {
+        self.world.set(to);
+    }
+
+    fn lose_state(&mut self) {
+        self.ledger.lose_state();
+    }
+}
+
+#[test]
+fn a_plain_connection() {
+    ledger::exercise(|| Virtual::new(LinkFaults::default()));
+}
+
+#[test]
+fn a_connection_that_wavers() {
+    ledger::exercise(|| {
+        Virtual::new(LinkFaults {
+            latency_min: Nanos(100_000),
+            latency_max: Nanos::from_millis(3),
+            ..LinkFaults::default()
+        })
+    });
+}

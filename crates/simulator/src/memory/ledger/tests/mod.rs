@@ -1,0 +1,3 @@
+//! The ledger keeps the contract, over good connections and bad ones.
+
+mod conformance;
