@@ -7,14 +7,14 @@ use crate::memory::ledger::{LedgerLink, LinkFaults, MemoryLedger, Settings, Worl
 /// A new year, so that wall clocks look like wall clocks.
 const NEW_YEAR: i64 = 1_767_225_600_000_000_000;
 
-struct Virtual {
+pub(super) struct Virtual {
     world: WorldClock,
     ledger: MemoryLedger,
     faults: LinkFaults,
 }
 
 impl Virtual {
-    fn new(faults: LinkFaults) -> Self {
+    pub fn new(faults: LinkFaults) -> Self {
         let world = WorldClock::default();
         let settings = Settings {
             wall: Wall(NEW_YEAR),
@@ -26,6 +26,13 @@ impl Virtual {
             ledger,
             faults,
         }
+    }
+}
+
+impl Virtual {
+    /// All limits are as new, and nobody knows.
+    pub fn forget_all(&self) {
+        self.ledger.shared.borrow_mut().forget_all();
     }
 }
 

@@ -1,3 +1,4 @@
 //! The ledger keeps the contract, over good connections and bad ones.
 
+mod broken;
 mod conformance;
