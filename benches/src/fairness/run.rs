@@ -9,9 +9,10 @@ use outflow_core::limit::spec::{Headroom, LimitSpec};
 use outflow_core::limit::{Fill, Limit};
 use outflow_core::schedule::place::{Holder, PlaceId};
 use outflow_core::schedule::{Outlet, Schedule, TenantId};
-use outflow_core::time::{Mono, NANOS_PER_SECOND, Nanos, Now, Wall};
+use outflow_core::time::{Mono, Nanos, Now};
 
 use super::optimum::{Problem, max_min};
+use crate::driver::at;
 
 /// A flow that always has work.
 #[derive(Clone)]
@@ -290,14 +291,5 @@ fn tokens_per_second(spec: &LimitSpec, case: &Case) -> f64 {
         LimitSpec::SlidingWindow { count, window } => f64::from(*count) / window.as_secs_f64(),
         LimitSpec::CalendarWindow { count, .. } => f64::from(*count) / 86_400.0,
         LimitSpec::Concurrency { slots } => f64::from(*slots) / case.hold.as_secs_f64(),
-    }
-}
-
-fn at(mono: Mono) -> Now {
-    let wall = Wall(1_700_000_000 * NANOS_PER_SECOND as i64) + Nanos(mono.0);
-    Now {
-        mono,
-        wall,
-        entropy: Entropy(mono.0),
     }
 }

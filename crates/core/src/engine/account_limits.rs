@@ -48,6 +48,8 @@ pub(super) struct AccountLimits {
     slab: Vec<Option<AccountLimit>>,
     by_key: BTreeMap<Arc<LimitKey>, AccountLimitId>,
     owners: BTreeMap<Owner, Owned>,
+    /// How many pairs have limits.
+    limited_pairs: usize,
     timers: BTreeSet<(Mono, Owner)>,
     /// Limits that spend granted tokens and need a look.
     hungry: Vec<AccountLimitId>,
@@ -89,8 +91,23 @@ impl AccountLimits {
                 entry.owners.push(owner);
             }
         }
-        let owned = self.owners.entry(owner).or_default();
-        let old = std::mem::replace(&mut owned.limits, limits.clone());
+        let is_pair = usize::from(matches!(owner, Owner::Pair(..)));
+        let old = if limits.is_empty() {
+            let Some(owned) = self.owners.remove(&owner) else {
+                return;
+            };
+            self.limited_pairs -= is_pair;
+            if let Some(at) = owned.timer {
+                self.timers.remove(&(at, owner));
+            }
+            owned.limits
+        } else {
+            if !self.owners.contains_key(&owner) {
+                self.limited_pairs += is_pair;
+            }
+            let owned = self.owners.entry(owner).or_default();
+            std::mem::replace(&mut owned.limits, limits.clone())
+        };
         for id in old.into_iter().filter(|id| !limits.contains(id)) {
             self.disown(id, owner);
         }
@@ -111,12 +128,6 @@ impl AccountLimits {
     /// Forgets an owner with all its limits.
     pub fn remove(&mut self, owner: Owner) {
         self.assign(owner, Vec::new());
-        if let Some(Owned {
-            timer: Some(at), ..
-        }) = self.owners.remove(&owner)
-        {
-            self.timers.remove(&(at, owner));
-        }
     }
 
     /// Whether an owner has limits at all.
@@ -302,8 +313,8 @@ impl AccountLimits {
         self.timers.first().map_or(Mono::NEVER, |&(at, _)| at)
     }
 
-    /// All limits.
-    pub fn iter(&self) -> impl Iterator<Item = &AccountLimit> {
-        self.slab.iter().flatten()
+    /// How many limits there are.
+    pub fn len(&self) -> usize {
+        self.by_key.len()
     }
 }

@@ -108,6 +108,12 @@ pub enum Record {
         seq: Seq,
         letter: Box<DeadLetter>,
     },
+    /// The far end came back to a message that was settled.
+    Feedback {
+        flow: FlowId,
+        seq: Seq,
+        error: Box<LastError>,
+    },
     /// All messages of the flow up to this one that wait in the store are
     /// cancelled.
     Cancelled { flow: FlowId, through: Seq },

@@ -118,15 +118,9 @@ impl Outlet for Counter {
         let lane = flow.lane?;
         let class = flow.key.class;
         let head = *flow.heads.front()?;
-        let taken = self.desk.take(
-            now,
-            lane,
-            class,
-            head.cost,
-            self.matched.take(),
-            &self.policies,
-            &mut self.maker,
-        );
+        let taken = self
+            .desk
+            .take(now, lane, class, head.cost, self.matched.take());
         let (account, session) = taken.expect("a gate that is open has an account to give");
         let flow = self.flows.get_mut(id)?;
         flow.heads.pop_front();

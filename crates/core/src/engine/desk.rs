@@ -51,8 +51,6 @@ pub(super) struct Desk {
     accounts: Vec<Option<Account>>,
     account_names: BTreeMap<Name, AccountId>,
     pub limits: AccountLimits,
-    /// Pairs whose limits were worked out.
-    pairs: BTreeSet<(AccountId, LaneId)>,
     blocked: BTreeSet<(Mono, AccountId)>,
     /// Pools in which something may be matched, opened or closed.
     touched: BTreeSet<PoolId>,
@@ -86,7 +84,15 @@ impl Desk {
     }
 
     /// Adds a lane with its gate.
-    pub fn add_lane(&mut self, key: &FlowKey, pool: PoolId, gate: PlaceId) -> LaneId {
+    pub fn add_lane(
+        &mut self,
+        now: &Now,
+        key: &FlowKey,
+        pool: PoolId,
+        gate: PlaceId,
+        policies: &Policies,
+        maker: &mut Maker,
+    ) -> LaneId {
         let id = self.next_lane();
         let destination = key.destination.clone();
         self.lane_keys.insert((pool, destination.clone()), id);
@@ -100,6 +106,14 @@ impl Desk {
             pool.add_lane(id);
         }
         self.touched.insert(pool);
+        let accounts: Vec<AccountId> = self
+            .accounts()
+            .filter(|(_, account)| account.pool == pool)
+            .map(|(account, _)| account)
+            .collect();
+        for account in accounts {
+            self.relimit_pair(now, account, id, policies, maker);
+        }
         id
     }
 
@@ -191,18 +205,12 @@ impl Desk {
         };
         self.pool_mut(account.pool).remove_account(now.mono, id);
         self.limits.remove(Owner::Account(id));
-        let pairs: Vec<LaneId> = self
-            .pairs
-            .range((id, LaneId(0))..=(id, LaneId(u32::MAX)))
-            .map(|&(_, lane)| lane)
-            .collect();
-        for lane in pairs {
-            self.pairs.remove(&(id, lane));
-            self.limits.remove(Owner::Pair(id, lane));
+        for index in 0..self.lanes.len() {
+            self.limits.remove(Owner::Pair(id, LaneId(index as u32)));
         }
     }
 
-    /// Works an account's limits out anew; those of its pairs follow at use.
+    /// Works the limits of an account and of its pairs out anew.
     pub fn relimit_account(
         &mut self,
         now: &Now,
@@ -213,14 +221,13 @@ impl Desk {
         let Some(account) = self.account(id) else {
             return;
         };
-        let applied = policies.for_account(&account.spec);
+        let (pool, applied) = (account.pool, policies.for_account(&account.spec));
         self.assign(now, Owner::Account(id), applied, maker);
-        let lanes: Vec<LaneId> = self
-            .pairs
-            .range((id, LaneId(0))..=(id, LaneId(u32::MAX)))
-            .map(|&(_, lane)| lane)
-            .collect();
-        for lane in lanes {
+        let lanes = (0..self.lanes.len()).map(|index| LaneId(index as u32));
+        for lane in lanes
+            .filter(|&lane| self.lane(lane).pool == pool)
+            .collect::<Vec<_>>()
+        {
             self.relimit_pair(now, id, lane, policies, maker);
         }
         self.refresh(now, Owner::Account(id));
@@ -235,13 +242,16 @@ impl Desk {
         policies: &Policies,
         maker: &mut Maker,
     ) {
-        self.pairs.insert((id, lane));
+        let owner = Owner::Pair(id, lane);
+        if !policies.has_pairs() && !self.limits.has(owner) {
+            return;
+        }
         let Some(account) = self.account(id) else {
             return;
         };
         let applied = policies.for_pair(&account.spec, &self.lane(lane).facts);
-        self.assign(now, Owner::Pair(id, lane), applied, maker);
-        self.refresh(now, Owner::Pair(id, lane));
+        self.assign(now, owner, applied, maker);
+        self.refresh(now, owner);
     }
 
     fn assign(&mut self, now: &Now, owner: Owner, applied: Vec<Applied>, maker: &mut Maker) {
@@ -303,8 +313,6 @@ impl Desk {
         class: Class,
         cost: u32,
         matched: Option<AccountId>,
-        policies: &Policies,
-        maker: &mut Maker,
     ) -> Option<(AccountId, SessionRef)> {
         let id = self.lane(lane).pool;
         let pool = self.pool_mut(id);
@@ -315,9 +323,6 @@ impl Desk {
             ))
         });
         let (account, session) = from_match.or_else(|| pool.take(now.mono, lane, class, cost))?;
-        if !self.pairs.contains(&(account, lane)) {
-            self.relimit_pair(now, account, lane, policies, maker);
-        }
         for owner in [Owner::Account(account), Owner::Pair(account, lane)] {
             if self.limits.has(owner) {
                 self.limits.take(now, owner, class, cost);
@@ -343,7 +348,7 @@ impl Desk {
         self.pool_mut(session.pool)
             .released(now.mono, session.session, lives);
         for owner in [Owner::Account(account), Owner::Pair(account, lane)] {
-            if self.limits.release(owner, cost) {
+            if self.limits.has(owner) && self.limits.release(owner, cost) {
                 self.refresh(now, owner);
             }
         }
@@ -439,6 +444,14 @@ impl Desk {
             .min()
             .unwrap_or(Mono::NEVER);
         self.limits.next_wake().min(blocked).min(pools)
+    }
+
+    /// Sessions, open or opening, of all pools.
+    pub fn sessions(&self) -> u64 {
+        self.pools
+            .iter()
+            .map(|pool| u64::from(pool.counts().live()))
+            .sum()
     }
 
     /// A pool in which something may be matched, opened or closed.

@@ -36,7 +36,8 @@ pub(super) struct Flow {
     pub heads: VecDeque<Head>,
     /// Messages that are ready in the store and not held here.
     pub in_store: u32,
-    pub paging: bool,
+    /// How many were asked for, while the answer is on its way.
+    pub paging: Option<u32>,
     pub in_flight: u32,
     /// How many pauses match it.
     pub pauses: u32,
@@ -55,7 +56,7 @@ impl Flow {
             budgets: [None, None],
             heads: VecDeque::new(),
             in_store: 0,
-            paging: false,
+            paging: None,
             in_flight: 0,
             pauses: 0,
             cost_max: u32::MAX,
@@ -65,14 +66,12 @@ impl Flow {
     /// Asks the store for more if few heads are left and there are more.
     pub fn page(&mut self, id: FlowId, actions: &mut Vec<Action>) {
         let held = self.heads.len();
-        if self.in_store == 0 || self.paging || held >= HEADS_LOW || self.lane.is_none() {
+        if self.in_store == 0 || self.paging.is_some() || held >= HEADS_LOW || self.lane.is_none() {
             return;
         }
-        self.paging = true;
-        actions.push(Action::Page {
-            flow: id,
-            max: HEADS_MAX - held as u32,
-        });
+        let max = HEADS_MAX - held as u32;
+        self.paging = Some(max);
+        actions.push(Action::Page { flow: id, max });
     }
 
     /// How many of its messages wait, as far as the engine knows.

@@ -41,7 +41,7 @@ use self::counter::Counter;
 use self::desk::Desk;
 use self::event::Event;
 use self::feed::Demand;
-use self::flows::Flows;
+use self::flows::{Flow, Flows};
 pub use self::flows::HEADS_MAX;
 use self::limits::{FlowLimits, Maker};
 pub use self::limits::{SavedLimit, Start};
@@ -50,9 +50,10 @@ use self::recipients::Recipients;
 use self::sweep::{Pause, Sweep};
 use crate::classify::Rules;
 use crate::destination::Destination;
-use crate::handle::{FlowId, LimitId};
+use crate::handle::{AppendNo, FlowId, LimitId, PoolId, SessionRef};
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
+use crate::policy::key::LimitKey;
 use crate::policy::set::Policies;
 use crate::pool::{ClassMask, PoolSettings};
 use crate::reply::Reply;
@@ -62,6 +63,9 @@ use crate::time::{Mono, Nanos, Now};
 
 /// Looks at flows and matches in one step.
 const STEP_BUDGET: u32 = 64;
+
+/// Flows at a gate that are looked at to learn how much waits there.
+const GATE_SAMPLE: usize = 16;
 
 /// What an engine is told once.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +104,10 @@ pub struct Gauges {
     pub flows: usize,
     /// Heads held.
     pub heads: u64,
+    /// Limits that are counted: of flows, accounts and recipients.
+    pub limits: usize,
+    /// Sessions, open or opening.
+    pub sessions: u64,
     /// Deliveries in flight.
     pub in_flight: usize,
     /// Appends not yet known to be durable.
@@ -192,7 +200,7 @@ impl Engine {
             }
             Event::SessionClosed { session } => {
                 let pool = self.counter.desk.pool_mut(session.pool);
-                pool.session_closed(now.mono, session.session);
+                pool.session_failed(now.mono, session.session);
             }
             Event::Replied {
                 permit,
@@ -255,10 +263,15 @@ impl Engine {
     /// Tells the pools which lanes have flows at their gates.
     fn tell_pools(&mut self) {
         while let Some(gate) = self.schedule.take_changed_gate() {
-            let Some((lane, classes, waiting)) = self.schedule.gate_backlog(gate) else {
+            let Some((lane, classes)) = self.schedule.gate_classes(gate) else {
                 continue;
             };
             let mask = classes.into_iter().fold(ClassMask::NONE, ClassMask::with);
+            // A few flows with many messages want as many sessions as many
+            // flows with a few.
+            let flows = self.schedule.first_flows_at(gate, GATE_SAMPLE);
+            let waiting = flows.filter_map(|id| self.counter.flows.get(id)).map(Flow::waiting);
+            let waiting = u32::try_from(waiting.sum::<u64>()).unwrap_or(u32::MAX);
             let pool = self.counter.desk.lane(lane).pool;
             self.counter
                 .desk
@@ -307,16 +320,18 @@ impl Engine {
         }
     }
 
-    fn open_and_close_in(&mut self, now: &Now, id: crate::handle::PoolId) {
+    fn open_and_close_in(&mut self, now: &Now, id: PoolId) {
         let open = self.counter.is_open();
         let counter = &mut self.counter;
         let pool = counter.desk.pool_mut(id);
         while let Some(session) = pool.next_close() {
-            let session = crate::handle::SessionRef { pool: id, session };
+            // Closing is not answered: the transport closes in its own time.
+            pool.session_closed(now.mono, session);
+            let session = SessionRef { pool: id, session };
             counter.actions.push(Action::CloseSession { session });
         }
         while open && let Some((session, account, lane)) = pool.next_open(now.mono) {
-            let session = crate::handle::SessionRef { pool: id, session };
+            let session = SessionRef { pool: id, session };
             counter.actions.push(Action::OpenSession {
                 session,
                 account,
@@ -424,11 +439,34 @@ impl Engine {
         Gauges {
             flows: self.counter.flows.len(),
             heads: self.counter.flows.heads_held(),
+            limits: self.limits.len()
+                + self.counter.desk.limits.len()
+                + self.counter.recipients.len(),
+            sessions: self.counter.desk.sessions(),
             in_flight: self.counter.permits.len(),
             unconfirmed: self.counter.appends.len(),
             visits: self.schedule.visits(),
             sends: self.counter.sends,
         }
+    }
+
+    /// Heads, of at most `max` flows from a place of the caller's choice on,
+    /// for which an account and a session stand ready: nothing but the flow's
+    /// own limits holds them. For those who watch that no token is wasted.
+    pub fn heads_at_open_gates(&self, max: usize, from: usize) -> Vec<(FlowId, Seq, u32)> {
+        let counter = &self.counter;
+        let from = from % counter.flows.end().max(1);
+        counter
+            .flows
+            .range(from)
+            .filter(|(_, flow)| flow.pauses == 0)
+            .filter_map(|(id, flow)| {
+                let (head, lane) = (flow.heads.front()?, flow.lane?);
+                let open = counter.is_open() && counter.desk.can_send(lane, flow.key.class);
+                open.then_some((id, head.seq, head.cost))
+            })
+            .take(max)
+            .collect()
     }
 
     /// Whether nothing is in flight and everything handed over is durable.
@@ -455,14 +493,11 @@ impl Engine {
         let Some(flow) = self.counter.flows.get_mut(id) else {
             return;
         };
-        flow.paging = false;
-        let asked = HEADS_MAX.saturating_sub(flow.heads.len() as u32);
+        let asked = flow.paging.take().unwrap_or(0);
         let got = heads.len() as u32;
-        flow.in_store = if got < asked.min(flow.in_store) {
-            0
-        } else {
-            flow.in_store - got.min(flow.in_store)
-        };
+        // Fewer than asked for: the count was too high (cancelled, expired).
+        let left = flow.in_store.saturating_sub(got);
+        flow.in_store = if got < asked.min(flow.in_store) { 0 } else { left };
         let (lane, cost_max) = (flow.lane, flow.cost_max);
         for head in heads {
             if head.cost > cost_max {
@@ -529,7 +564,7 @@ impl Engine {
         self.offer(id);
     }
 
-    fn committed(&mut self, through: crate::handle::AppendNo) {
+    fn committed(&mut self, through: AppendNo) {
         let was_open = self.counter.is_open();
         while let Some(record) = self.counter.appends.confirm(through) {
             if let Record::Reservation { key, block, .. } = record {
@@ -543,7 +578,7 @@ impl Engine {
         }
     }
 
-    fn reserved(&mut self, key: &crate::policy::key::LimitKey, block: u32) {
+    fn reserved(&mut self, key: &LimitKey, block: u32) {
         if let Some(place) = self.limits.find(key) {
             if let Some(limit) = self.schedule.limit_mut(place) {
                 limit.reserve_committed(block);

@@ -125,18 +125,12 @@ impl Engine {
         }
     }
 
-    /// The far end took a message and sent it back later: it bounced after all.
+    /// The far end took a message and thought better of it: the receipt says so,
+    /// the message stays settled.
     pub(super) fn feedback(&mut self, flow: FlowId, seq: Seq, reply: &Reply) {
         let outcome = self.rules.classify(reply, 1);
-        if outcome.verdict == Verdict::Bounced {
-            let error = Some(Box::new(LastError::of(reply, &outcome)));
-            self.counter.append(Record::Settlement {
-                flow,
-                seq,
-                state: State::Bounced,
-                error,
-            });
-        }
+        let error = Box::new(LastError::of(reply, &outcome));
+        self.counter.append(Record::Feedback { flow, seq, error });
     }
 
     /// A message whose cost can never fit does not wait: it is a dead letter at

@@ -84,7 +84,7 @@ impl Engine {
         let Some(key) = self.counter.flows.get(id).map(|flow| Arc::clone(&flow.key)) else {
             return;
         };
-        let lane = self.lane_of(&key);
+        let lane = self.lane_of(now, &key);
         let applied = self.counter.policies.for_flow(&key);
         let weight = self.counter.policies.weight(&key);
         let rules = self.counter.policies.for_recipient(&key);
@@ -132,7 +132,7 @@ impl Engine {
         }
     }
 
-    fn lane_of(&mut self, key: &FlowKey) -> LaneId {
+    fn lane_of(&mut self, now: &Now, key: &FlowKey) -> LaneId {
         let pool = self.counter.desk.pool_id(&key.pool);
         if let Some(lane) = self.counter.desk.find_lane(pool, &key.destination) {
             return lane;
@@ -140,7 +140,9 @@ impl Engine {
         let gate = self
             .schedule
             .add_place(Holder::Gate(self.counter.desk.next_lane()));
-        self.counter.desk.add_lane(key, pool, gate)
+        let counter = &mut self.counter;
+        let (policies, maker) = (&counter.policies, &mut counter.maker);
+        counter.desk.add_lane(now, key, pool, gate, policies, maker)
     }
 
     fn tenant(&mut self, name: &Name) -> TenantId {

@@ -19,7 +19,7 @@ use super::error::PolicyError;
 use super::facts::Facts;
 use super::matcher::Match;
 use super::patch::Patch;
-use super::policy::{Policy, WhenAway};
+use super::policy::{Policy, RateOrShare, WhenAway};
 use super::role::Role;
 use super::rule::{self, Rule};
 use super::scope::Scope;
@@ -90,6 +90,15 @@ impl Default for Policies {
 
 impl Policies {
     /// How often anything changed. Limits worked out in an older epoch are
+    /// Whether any policy speaks of an account at a destination.
+    pub fn has_pairs(&self) -> bool {
+        let is_share = |policy: &Policy| matches!(policy.rate, Some(RateOrShare::Share { .. }));
+        self.shapes
+            .keys()
+            .any(|shape| matches!(Role::of(shape.scopes), Ok(Role::Pair)))
+            || self.policies.values().any(is_share)
+    }
+
     /// stale.
     pub const fn epoch(&self) -> u64 {
         self.epoch

@@ -1,10 +1,10 @@
 //! The connect gate: accounts with room for a session, lanes that are short of
 //! one, pairs that may open.
 //!
-//! An account at its cap can still serve a lane that is short, by closing an
-//! idle session of another lane; that happens only once the other lane has held
-//! it for a while, or has no use for it. A session on its way counts as some
-//! sends that the lane has had already, so that one lane does not open for all.
+//! A session on its way counts as some sends that the lane has had already, so
+//! that one lane does not open for all. A lane with many sessions leaves the
+//! last free slots to others for a while. An account at its cap may still take
+//! a session from another lane: see `takeover`.
 
 use crate::handle::{AccountId, LaneId, SessionId};
 use crate::time::Mono;
@@ -13,18 +13,17 @@ use super::Pool;
 use super::bits::scan;
 use super::lane::Rich;
 use super::place::{Col, Row};
-use super::send::{LAG, LOOKS};
+use super::send::LOOKS;
 use super::session::{SessionNo, State};
+use super::takeover::TAKE_LOOKS;
 use super::timer::Timer;
 
 /// The most sends that an opening stands for in a lane's tag.
 const PROMISE: u32 = 10;
 /// A lane with more sessions than this times the free slots stands back.
 const RICH: u64 = 4;
-/// The most sessions, or accounts, looked at to take one from.
-const TAKE_LOOKS: usize = 8;
 
-/// Where a session must be taken, lanes without one come before all others.
+/// At one account, lanes without a session come before all others.
 const BEHIND_ALL_FIRST: u64 = 1 << 63;
 
 /// What came of one search.
@@ -155,7 +154,10 @@ impl Pool {
             },
             |at| {
                 looks += 1;
-                let rank = self.last_opened.get(at as usize).copied().unwrap_or(0);
+                let mut rank = self.last_opened.get(at as usize).copied().unwrap_or(0);
+                if self.serving_here(Row(at), col) > 0 {
+                    rank |= BEHIND_ALL_FIRST;
+                }
                 if best.is_none_or(|(least, _)| rank < least) {
                     best = Some((rank, at));
                 }
@@ -169,7 +171,7 @@ impl Pool {
 
     /// Among the lanes that are short, an urgent one, else the one that has had
     /// and was promised least.
-    fn pick_short(&mut self, row: Row, waiting_only: bool) -> Option<Col> {
+    pub(super) fn pick_short(&mut self, row: Row, waiting_only: bool) -> Option<Col> {
         let account = self.account(row);
         let first_only = !waiting_only && !self.hungry.contains(row.0);
         let opens = |at| {
@@ -200,7 +202,7 @@ impl Pool {
                 |at| {
                     looks += 1;
                     let mut rank = self.promised_tag(row, Col(at));
-                    if waiting_only && self.serving_here(row, Col(at)) > 0 {
+                    if self.serving_here(row, Col(at)) > 0 {
                         rank |= BEHIND_ALL_FIRST;
                     }
                     let counts = !waiting_only || !self.lane(Col(at)).demand.is_empty();
@@ -218,7 +220,7 @@ impl Pool {
 
     /// A lane's tag once it has used the sessions on their way to it, and
     /// those it has at this account.
-    fn promised_tag(&self, row: Row, col: Col) -> u64 {
+    pub(super) fn promised_tag(&self, row: Row, col: Col) -> u64 {
         let each = self.account(row).caps.messages_per_session.min(PROMISE);
         let sessions = self.lane(col).coming() + self.serving_here(row, col);
         let promised = u64::from(sessions) * u64::from(each);
@@ -294,117 +296,5 @@ impl Pool {
         self.refresh_account(row);
         self.refresh_lane(col);
         Some(no)
-    }
-
-    /// Takes an idle session from another lane for this one, or sets the time
-    /// to look again.
-    fn take_for(&mut self, now: Mono, row: Row, col: Col) -> bool {
-        self.work.searches += 1;
-        let account = self.account(row);
-        let mut at = now + account.hold();
-        let mut found = None;
-        let mut young = true;
-        let eager = self.is_eager(row, col);
-        for no in self.sessions.oldest(account.idle).take(TAKE_LOOKS) {
-            if eager && self.may_take(now, no, row, col) {
-                let holder = self.pair(self.sessions.at(no).pair).col;
-                let spares_one = self.lane(holder).counts.serving() > 1;
-                if spares_one {
-                    found = Some(no);
-                    break;
-                }
-                found = found.or(Some(no));
-            }
-            let held_until = self.sessions.at(no).ready_at + account.hold();
-            at = at.min(held_until.max(now + account.connect.get()));
-            young &= held_until > now;
-        }
-        if let Some(no) = found {
-            self.yield_to(now, no, col);
-            return true;
-        }
-        let account = self.account_mut(row);
-        account.young_until = if young { at } else { now };
-        self.time_take(row, at);
-        false
-    }
-
-    fn time_take(&mut self, row: Row, at: Mono) {
-        let account = self.account_mut(row);
-        if at < account.take_at {
-            account.take_at = at;
-            self.timers.set(at, Timer::Take(row));
-        }
-    }
-
-    /// Whether a session that has no message may be taken for a lane.
-    fn may_take(&self, now: Mono, no: SessionNo, row: Row, col: Col) -> bool {
-        let session = self.sessions.at(no);
-        let pair = self.pair(session.pair);
-        if pair.col == col {
-            return false;
-        }
-        if self.urgent.contains(col.0) {
-            return true;
-        }
-        let hold = self.account(row).hold();
-        if now.since(session.ready_at) < hold {
-            return false;
-        }
-        let holder = self.lane(pair.col);
-        let shut = pair.product.is_empty() && now.since(session.since) >= hold.times(2);
-        if holder.demand.is_empty() || shut {
-            return true;
-        }
-        let here = self.serving_here(row, col);
-        let has = self.lane(col).serving();
-        let poorer = has < holder.serving() && (has == 0 || self.lags(row, col, pair.col));
-        here + 1 < pair.counts.serving() || here == 0 && poorer
-    }
-
-    /// Whether a lane gains by a session that another has to give up.
-    fn is_eager(&self, row: Row, col: Col) -> bool {
-        let lane = self.lane(col);
-        let has = lane.serving();
-        // Its own sessions will be back before a new one is open.
-        let patient = lane.waiting <= has.saturating_mul(2);
-        // Where tokens lack, one more session brings nothing.
-        let spare = !self.account(row).supply.and(lane.demand).is_empty();
-        has == 0 || !patient && (spare || self.serving_here(row, col) == 0)
-    }
-
-    fn lags(&self, row: Row, col: Col, behind: Col) -> bool {
-        self.promised_tag(row, col) + LAG / 2 < self.start_tag(behind)
-    }
-
-    fn serving_here(&self, row: Row, col: Col) -> u32 {
-        let pair = self.account(row).pair(col.index());
-        pair.map_or(0, |no| self.pair(no).counts.serving())
-    }
-
-    /// The lane for which a session should make way now that its reply has
-    /// arrived: without this, lanes that never let one idle would keep them.
-    pub(super) fn successor(&mut self, now: Mono, no: SessionNo) -> Option<Col> {
-        let session = self.sessions.at(no);
-        let row = self.pair(session.pair).row;
-        let account = self.account(row);
-        if self.short.is_empty() || !account.at_cap() || account.counts.idle > 0 {
-            return None;
-        }
-        let held = now.since(session.ready_at) >= account.hold();
-        if !held && self.urgent.is_empty() {
-            return None;
-        }
-        let col = self.pick_short(row, true)?;
-        (self.is_eager(row, col) && self.may_take(now, no, row, col)).then_some(col)
-    }
-
-    /// Closes a session to open one for another lane in its place.
-    pub(super) fn yield_to(&mut self, now: Mono, no: SessionNo, col: Col) {
-        self.work.taken += 1;
-        self.sessions.at_mut(no).yields_to = Some(col);
-        self.lane_mut(col).promised += 1;
-        self.retire(now, no);
-        self.refresh_lane(col);
     }
 }

@@ -15,8 +15,8 @@
 //! more pools.
 //!
 //! Reading order: `settings`, `stats`, `account`, `lane`, `pair`, `session`,
-//! `refresh` (bits follow state), `send`, `connect`, `turnover` (the life of a
-//! session), `timer`, `check`; below them `bits`, `mark`, `place`, `estimate`.
+//! `refresh` (bits follow state), `send`, `connect`, `takeover`, `turnover` (the
+//! life of a session), `timer`, `check`; below them `bits`, `mark`, `place`, `estimate`.
 
 mod account;
 mod bits;
@@ -33,6 +33,7 @@ mod send;
 mod session;
 mod settings;
 mod stats;
+mod takeover;
 mod timer;
 mod turnover;
 

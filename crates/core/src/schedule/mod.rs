@@ -319,8 +319,8 @@ impl Schedule {
         }
     }
 
-    /// The lane of a gate, the classes that want through it, and how many flows.
-    pub fn gate_backlog(&self, id: PlaceId) -> Option<(LaneId, Vec<Class>, u32)> {
+    /// The lane of a gate and the classes that want through it.
+    pub fn gate_classes(&self, id: PlaceId) -> Option<(LaneId, Vec<Class>)> {
         let place = self.place(id);
         let Holder::Gate(lane) = place.holder else {
             return None;
@@ -329,8 +329,19 @@ impl Schedule {
             let queue = place.class(*class);
             !queue.nodes.is_empty() || queue.booked > 0
         };
-        let classes = Class::ALL.into_iter().filter(wanted).collect();
-        Some((lane, classes, place.waiting + place.book.len() as u32))
+        Some((lane, Class::ALL.into_iter().filter(wanted).collect()))
+    }
+
+    /// The first flows that wait or are booked at a place, in no order of turns.
+    pub fn first_flows_at(&self, id: PlaceId, max: usize) -> impl Iterator<Item = FlowId> {
+        let place = self.place(id);
+        let booked = place.book.iter().map(|&(_, _, flow)| flow);
+        let nodes = place.classes.iter().flat_map(|queue| &queue.nodes);
+        let waiting = nodes.flat_map(|&(_, _, node)| {
+            let first = self.nodes.get(node).first;
+            std::iter::successors(first, |&flow| self.entry(flow).next)
+        });
+        booked.chain(waiting).take(max)
     }
 
     /// Serves one flow at a gate for which an account was found; whether one

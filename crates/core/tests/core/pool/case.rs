@@ -1,5 +1,6 @@
 //! What a simulation of a pool is about, and what it found.
 
+use outflow_core::entropy::Entropy;
 use outflow_core::pool::{SessionCaps, SessionKind};
 
 /// How much arrives.
@@ -106,4 +107,33 @@ pub struct Findings {
     /// All sends, in order, as one number.
     pub trace: u64,
     pub drained: bool,
+}
+
+/// A small pool drawn from a seed.
+pub fn random_case(seed: u64) -> Case {
+    let mut entropy = Entropy(seed);
+    let mut draw = |low, high| entropy.between(low, high);
+    let load = match draw(0, 3) {
+        0 => Load::Saturated,
+        1 => Load::Hot,
+        _ => Load::Percent(draw(20, 95)),
+    };
+    let accounts = draw(1, 6) as u32;
+    let lanes = draw(1, if seed.is_multiple_of(10) { 80 } else { 8 }) as u32;
+    let mut case = Case::new(accounts, lanes, load)
+        .rate(draw(1, 40), draw(1, 8))
+        .sessions(draw(1, 6) as u32, draw(1, 30) as u32);
+    case.caps.per_destination = draw(1, u64::from(case.caps.max_connections)) as u32;
+    if draw(0, 4) == 0 {
+        case.caps.kind = SessionKind::Slots;
+    }
+    if draw(0, 2) == 0 {
+        case.product = Some((draw(200, 5_000), draw(1, 4)));
+    }
+    case.connects_fail_percent = if draw(0, 2) == 0 { draw(1, 60) } else { 0 };
+    case.blocked_percent = if draw(0, 2) == 0 { draw(1, 50) } else { 0 };
+    case.chaos = draw(0, 1) == 0;
+    case.warm_up_s = 1;
+    case.measured_s = draw(2, 12);
+    case
 }

@@ -7,17 +7,18 @@ use std::collections::{BinaryHeap, VecDeque};
 use outflow_core::class::Class;
 use outflow_core::entropy::Entropy;
 use outflow_core::handle::{AccountId, LaneId, SessionId};
-use outflow_core::pool::{ClassMask, Pool, PoolSettings, SessionKind, Work};
+use outflow_core::pool::{ClassMask, Pool, PoolSettings};
 use outflow_core::time::Mono;
 
 use super::bucket::Bucket;
 use super::case::{Case, Findings, Load};
+use super::tally::Tally;
 
-const MS: u64 = 1_000_000;
-const SECOND: u64 = 1_000 * MS;
+pub const MS: u64 = 1_000_000;
+pub const SECOND: u64 = 1_000 * MS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+pub enum Event {
     Arrival(LaneId),
     CriticalArrival,
     Token(AccountId),
@@ -32,37 +33,27 @@ enum Event {
     Stop,
 }
 
-#[derive(Default)]
-struct Tally {
-    accounts: Vec<u64>,
-    lanes: Vec<u64>,
-    arrived: Vec<u64>,
-    critical_waits: Vec<u64>,
-    work: Work,
-    measuring: bool,
-}
-
 pub struct Sim {
-    case: Case,
-    pool: Pool,
-    entropy: Entropy,
-    now: u64,
+    pub(super) case: Case,
+    pub(super) pool: Pool,
+    pub(super) entropy: Entropy,
+    pub(super) now: u64,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     sequence: u64,
     buckets: Vec<Bucket>,
     /// When a token event is due, by account.
-    token_at: Vec<u64>,
+    pub(super) token_at: Vec<u64>,
     products: Vec<Bucket>,
     product_at: Vec<u64>,
     /// Times of arrival, by lane and class.
-    queues: Vec<[VecDeque<u64>; 4]>,
-    endless: Vec<bool>,
-    removed: Vec<bool>,
+    pub(super) queues: Vec<[VecDeque<u64>; 4]>,
+    pub(super) endless: Vec<bool>,
+    pub(super) removed: Vec<bool>,
     in_flight: u64,
-    stopped: bool,
+    pub(super) stopped: bool,
     check: bool,
-    tally: Tally,
-    trace: u64,
+    pub(super) tally: Tally,
+    pub(super) trace: u64,
 }
 
 impl Sim {
@@ -147,7 +138,7 @@ impl Sim {
         SECOND * 1_000 / milli * u64::from(self.case.lanes)
     }
 
-    fn at(&mut self, time: u64, event: Event) {
+    pub(super) fn at(&mut self, time: u64, event: Event) {
         self.sequence += 1;
         self.events.push(Reverse((time, self.sequence, event)));
     }
@@ -262,80 +253,6 @@ impl Sim {
         }
     }
 
-    fn stop(&mut self) {
-        self.stopped = true;
-        self.tally.measuring = false;
-        for lane in (0..self.case.lanes).map(LaneId) {
-            if std::mem::take(&mut self.endless[lane.index()]) {
-                // A rest that must drain too.
-                self.queues[lane.index()][Class::Normal.index()].extend([self.now; 20]);
-            }
-            self.pool.hold_lane(lane, false);
-            self.tell_lane(lane);
-        }
-        for account in (0..self.case.accounts).map(AccountId) {
-            self.pool.unblock_account(account);
-            self.pool.set_room(account, true);
-            self.restore(account);
-        }
-    }
-
-    fn block(&mut self, account: AccountId, blocked: bool) {
-        if self.stopped {
-            return;
-        }
-        let percent = self.case.blocked_percent;
-        if blocked {
-            self.pool.block_account(account);
-            self.at(
-                self.now + percent * SECOND / 10,
-                Event::Block(account, false),
-            );
-        } else {
-            self.pool.unblock_account(account);
-            let open = self.entropy.between(0, 2 * (100 - percent) * SECOND / 10);
-            self.at(self.now + open, Event::Block(account, true));
-        }
-    }
-
-    /// One thing that should not hurt.
-    fn chaos(&mut self) {
-        if self.stopped {
-            return;
-        }
-        let now = Mono(self.now);
-        let account = AccountId(self.entropy.between(0, u64::from(self.case.accounts) - 1) as u32);
-        let lane = LaneId(self.entropy.between(0, u64::from(self.case.lanes) - 1) as u32);
-        let session = SessionId(self.entropy.between(0, 40) as u32);
-        match self.entropy.between(0, 9) {
-            0 => self.pool.hold_lane(lane, true),
-            1 => self.pool.hold_lane(lane, false),
-            2 => self.pool.set_room(account, false),
-            3 => self.pool.set_room(account, true),
-            4 => self.pool.session_closed(now, session),
-            5 => self.pool.block_account(account),
-            6 => self.pool.unblock_account(account),
-            7 => self.pool.session_ready(now, session),
-            8 => {
-                self.pool.remove_account(now, account);
-                self.removed[account.index()] = true;
-            }
-            _ => self.restore(account),
-        }
-        self.at(self.now + 100 * MS, Event::Chaos);
-    }
-
-    fn restore(&mut self, account: AccountId) {
-        if std::mem::take(&mut self.removed[account.index()]) {
-            self.pool.add_account(account, self.case.caps);
-            self.token_at[account.index()] = u64::MAX;
-            self.tell_account(account);
-            for lane in (0..self.case.lanes).map(LaneId) {
-                self.tell_product(account, lane);
-            }
-        }
-    }
-
     fn arrive(&mut self, lane: LaneId, class: Class) {
         if self.tally.measuring {
             self.tally.arrived[lane.index()] += 1;
@@ -414,7 +331,7 @@ impl Sim {
     }
 
     /// Tells the pool what an account's bucket holds, and sets its timer.
-    fn tell_account(&mut self, account: AccountId) {
+    pub(super) fn tell_account(&mut self, account: AccountId) {
         let bucket = &mut self.buckets[account.index()];
         let (mask, next) = readiness(bucket, self.now);
         self.pool.set_ready(account, mask);
@@ -426,7 +343,7 @@ impl Sim {
         }
     }
 
-    fn tell_product(&mut self, account: AccountId, lane: LaneId) {
+    pub(super) fn tell_product(&mut self, account: AccountId, lane: LaneId) {
         if self.products.is_empty() {
             return;
         }
@@ -441,7 +358,7 @@ impl Sim {
         }
     }
 
-    fn tell_lane(&mut self, lane: LaneId) {
+    pub(super) fn tell_lane(&mut self, lane: LaneId) {
         let mut mask = ClassMask::NONE;
         let mut waiting = 0;
         for (queue, class) in self.queues[lane.index()].iter().zip(Class::ALL) {
@@ -451,64 +368,10 @@ impl Sim {
             }
         }
         if self.endless[lane.index()] {
-            waiting += 1_000;
+            waiting += 100_000;
             mask = mask.with(Class::Normal);
         }
         self.pool.set_backlog(lane, mask, waiting);
-    }
-
-    fn findings(&self) -> Findings {
-        let tally = &self.tally;
-        let sent: u64 = tally.accounts.iter().sum();
-        let capacity = (self.case.capacity_milli() * self.case.measured_s / 1_000) as f64;
-        let possible = match self.case.load {
-            Load::Saturated | Load::Hot => capacity,
-            Load::Percent(_) => tally.arrived.iter().sum::<u64>() as f64,
-        };
-        let mean = sent as f64 / tally.accounts.len() as f64;
-        let of_mean = |count: Option<&u64>| *count.expect("there are accounts") as f64 / mean;
-        let lanes = tally.lanes.iter().zip(&tally.arrived);
-        let lane_mean = sent as f64 / tally.lanes.len() as f64;
-        let worst_lane = match self.case.load {
-            Load::Saturated => lanes
-                .map(|(sent, _)| *sent as f64 / lane_mean)
-                .fold(1.0, f64::min),
-            Load::Hot => lanes.skip(1).map(given).fold(1.0, f64::min),
-            Load::Percent(_) => lanes.map(given).fold(1.0, f64::min),
-        };
-        let mut waits = tally.critical_waits.clone();
-        waits.sort_unstable();
-        let work = self.pool.work();
-        let per_send = |count: u64| count as f64 / sent.max(1) as f64;
-        Findings {
-            sent,
-            of_possible: sent as f64 / possible,
-            accounts: (
-                of_mean(tally.accounts.iter().min()),
-                of_mean(tally.accounts.iter().max()),
-            ),
-            worst_lane,
-            searches_per_send: per_send(work.searches - tally.work.searches),
-            looks_per_send: per_send(work.looks - tally.work.looks),
-            openings_per_1000: per_send(work.openings - tally.work.openings) * 1e3,
-            taken_per_1000: per_send(work.taken - tally.work.taken) * 1e3,
-            critical_p99_ms: waits
-                .get(waits.len() * 99 / 100)
-                .copied()
-                .unwrap_or_default()
-                / MS,
-            trace: self.trace,
-            drained: false,
-        }
-    }
-}
-
-/// What a lane has sent of what it was given.
-fn given((sent, arrived): (&u64, &u64)) -> f64 {
-    if *arrived == 0 {
-        1.0
-    } else {
-        *sent as f64 / *arrived as f64
     }
 }
 
@@ -523,33 +386,4 @@ fn readiness(bucket: &mut Bucket, now: u64) -> (ClassMask, Option<u64>) {
     } else {
         (ClassMask::NONE, Some(bucket.time_of(1)))
     }
-}
-
-/// A small pool drawn from a seed.
-pub fn random_case(seed: u64) -> Case {
-    let mut entropy = Entropy(seed);
-    let mut draw = |low, high| entropy.between(low, high);
-    let load = match draw(0, 3) {
-        0 => Load::Saturated,
-        1 => Load::Hot,
-        _ => Load::Percent(draw(20, 95)),
-    };
-    let accounts = draw(1, 6) as u32;
-    let lanes = draw(1, if seed.is_multiple_of(10) { 80 } else { 8 }) as u32;
-    let mut case = Case::new(accounts, lanes, load)
-        .rate(draw(1, 40), draw(1, 8))
-        .sessions(draw(1, 6) as u32, draw(1, 30) as u32);
-    case.caps.per_destination = draw(1, u64::from(case.caps.max_connections)) as u32;
-    if draw(0, 4) == 0 {
-        case.caps.kind = SessionKind::Slots;
-    }
-    if draw(0, 2) == 0 {
-        case.product = Some((draw(200, 5_000), draw(1, 4)));
-    }
-    case.connects_fail_percent = if draw(0, 2) == 0 { draw(1, 60) } else { 0 };
-    case.blocked_percent = if draw(0, 2) == 0 { draw(1, 50) } else { 0 };
-    case.chaos = draw(0, 1) == 0;
-    case.warm_up_s = 1;
-    case.measured_s = draw(2, 12);
-    case
 }

@@ -33,7 +33,7 @@ impl Image {
                     self.take_out(seq);
                 }
             }
-            Record::Reservation { .. } => {}
+            Record::Reservation { .. } | Record::Feedback { .. } => {}
         }
     }
 
@@ -72,6 +72,8 @@ impl Image {
                 };
                 self.limits.insert((**key).clone(), known);
             }
+            // A receipt would keep it; nobody asks this store for receipts.
+            Record::Feedback { .. } => {}
         }
     }
 
@@ -90,7 +92,7 @@ impl Image {
                     self.one_record_less(seq);
                 }
             }
-            Record::Reservation { .. } => {}
+            Record::Reservation { .. } | Record::Feedback { .. } => {}
         }
     }
 

@@ -1,0 +1,143 @@
+//! `outflow simulate`: a scenario by name or file, or many random ones.
+//!
+//! Exit codes: 0 everything held, 1 something did not, 2 wrong use.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use outflow_simulator::scenario::{Scenario, library, random};
+use outflow_simulator::{chart, simulate};
+
+/// What to simulate.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// A shipped scenario, or a file. Without it, the shipped ones are listed.
+    scenario: Option<String>,
+    /// The same seed gives the same run, to the last byte.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    json: bool,
+    /// Draw offered load, sends, limit and queue depth into this file.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Run random scenarios with random faults, each seed twice, and compare.
+    #[arg(long, conflicts_with_all = ["scenario", "json", "svg"])]
+    check_determinism: bool,
+    /// How many random scenarios, from --seed on.
+    #[arg(long, default_value_t = 200, requires = "check_determinism")]
+    seeds: u64,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    if arguments.check_determinism {
+        return check_determinism(arguments.seed, arguments.seeds);
+    }
+    let Some(name) = &arguments.scenario else {
+        print!("{}", library::listing());
+        return ExitCode::SUCCESS;
+    };
+    let scenario = match find(name) {
+        Ok(scenario) => scenario,
+        Err(problem) => {
+            eprintln!("{problem}");
+            return ExitCode::from(2);
+        }
+    };
+    let outcome = match simulate::simulate(&scenario, arguments.seed) {
+        Ok(outcome) => outcome,
+        Err(problem) => {
+            eprintln!("{name}: {problem}");
+            return ExitCode::from(2);
+        }
+    };
+    if arguments.json {
+        println!("{}", outcome.json());
+    } else {
+        print!("{}", outcome.table());
+    }
+    if let Some(path) = &arguments.svg {
+        let drawn = chart::svg(&outcome.summary, &outcome.title, &scenario.chart)
+            .map_err(|error| error.to_string())
+            .and_then(|svg| std::fs::write(path, svg).map_err(|error| error.to_string()));
+        if let Err(problem) = drawn {
+            eprintln!("{}: {problem}", path.display());
+            return ExitCode::FAILURE;
+        }
+    }
+    if outcome.held() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// A shipped scenario, one in a file, or a random one by its seed.
+fn find(name: &str) -> Result<Scenario, String> {
+    if let Some(shipped) = library::shipped(name) {
+        return shipped.map_err(|error| error.to_string());
+    }
+    if let Some(seed) = name.strip_prefix("random-faults-") {
+        let seed = seed
+            .parse()
+            .map_err(|_| format!("{name}: a seed is a number"))?;
+        return Ok(random::random_faults(seed));
+    }
+    let path = Path::new(name);
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        format!(
+            "{name}: neither a shipped scenario nor a file ({error}).\n\
+             `outflow simulate` alone lists those that ship."
+        )
+    })?;
+    let stem = path
+        .file_stem()
+        .map_or_else(|| name.into(), |stem| stem.to_string_lossy());
+    Scenario::parse(&stem, &text).map_err(|error| error.to_string())
+}
+
+/// Runs each random scenario twice; both must hold and be the same.
+fn check_determinism(first: u64, count: u64) -> ExitCode {
+    let (mut passed, mut failed) = (0_u64, 0_u64);
+    for seed in first..first + count {
+        let scenario = random::random_faults(seed);
+        let runs = (
+            simulate::run(&scenario, seed),
+            simulate::run(&scenario, seed),
+        );
+        let problem = match runs {
+            (Ok((one, violations)), Ok((other, _))) => {
+                if one.trace != other.trace {
+                    Some(format!(
+                        "two runs differ: {} and {}",
+                        one.trace, other.trace
+                    ))
+                } else {
+                    violations
+                        .first()
+                        .map(|found| format!("{} at {}: {}", found.checker, found.at, found.what))
+                }
+            }
+            (Err(problem), _) | (_, Err(problem)) => Some(problem),
+        };
+        match problem {
+            None => passed += 1,
+            Some(problem) => {
+                failed += 1;
+                println!("seed {seed}: {problem}");
+                println!("    outflow simulate random-faults-{seed} --seed {seed}");
+            }
+        }
+        if (seed - first + 1) % 1_000 == 0 {
+            println!("{} seeds done, {failed} failed", seed - first + 1);
+        }
+    }
+    println!("{passed} passed, {failed} failed");
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,249 @@
+//! A full bucket never stands beside a message that could be sent.
+//!
+//! The world says which messages wait for nothing but limits. If every limit
+//! of such a message would let it pass, none of them granted anything to
+//! others, and one of its buckets is full, for longer than that bucket takes to
+//! make two tokens, then a wake was lost.
+
+use std::collections::BTreeMap;
+
+use outflow_core::limit::spec::LimitSpec;
+use outflow_core::name::Name;
+use outflow_core::time::Nanos;
+
+use super::Findings;
+use crate::in_flight::InFlight;
+use crate::meter::{Meter, Tolerance};
+use crate::trace::{Checker, LimitNo, MessageNo, Observer, Trace, Violation};
+
+/// A turn of a node and its way to the transport take no longer than this.
+const SLACK: Nanos = Nanos::from_millis(5);
+
+struct Row {
+    key: Name,
+    spec: LimitSpec,
+    meter: Meter,
+    granted_at: Nanos,
+}
+
+/// See the module.
+pub struct IdleBucket {
+    tolerance: Tolerance,
+    rows: Vec<Option<Row>>,
+    in_flight: InFlight,
+    /// Since when all limits of a message that waits would let it pass.
+    clear: BTreeMap<MessageNo, Nanos>,
+    findings: Findings,
+}
+
+impl IdleBucket {
+    /// Wall clocks may be as far off as `tolerance` says.
+    pub fn new(tolerance: Tolerance) -> Self {
+        Self {
+            tolerance: Tolerance {
+                drift_ppm: 0,
+                ..tolerance
+            },
+            rows: Vec::new(),
+            in_flight: InFlight::default(),
+            clear: BTreeMap::new(),
+            findings: Findings::of("idle_bucket"),
+        }
+    }
+
+    fn row(&mut self, limit: LimitNo) -> Option<&mut Row> {
+        self.rows.get_mut(limit as usize)?.as_mut()
+    }
+
+    fn declare(&mut self, at: Nanos, limit: LimitNo, key: &Name, spec: &LimitSpec) {
+        let index = limit as usize;
+        if self.rows.len() <= index {
+            self.rows.resize_with(index + 1, || None);
+        }
+        let row = Row {
+            key: key.clone(),
+            spec: spec.clone(),
+            meter: Meter::new(at, spec, self.tolerance),
+            granted_at: at,
+        };
+        if let Some(slot) = self.rows.get_mut(index) {
+            *slot = Some(row);
+        }
+    }
+
+    fn take(&mut self, at: Nanos, limit: LimitNo, cost: u32) {
+        if let Some(row) = self.row(limit) {
+            // Whether it was allowed is for another checker to say.
+            let _ = row.meter.take(at, cost);
+            row.granted_at = at;
+        }
+    }
+
+    fn waits(
+        &mut self,
+        at: Nanos,
+        message: MessageNo,
+        since: Nanos,
+        cost: u32,
+        limits: &[LimitNo],
+    ) {
+        let mut idle_from = since;
+        let mut full: Option<(LimitNo, Nanos, Nanos)> = None;
+        for limit in limits {
+            let Some(row) = self.row(*limit) else {
+                return;
+            };
+            if !row.meter.allows(at, cost) {
+                self.clear.remove(&message);
+                return;
+            }
+            idle_from = idle_from.max(row.granted_at);
+            if let (Some(since), LimitSpec::TokenBucket { rate, .. }) =
+                (row.meter.full_since(at), &row.spec)
+            {
+                full = Some((*limit, since, rate.time_for(2) + SLACK));
+            }
+        }
+        idle_from = idle_from.max(*self.clear.entry(message).or_insert(at));
+        let Some((limit, full_since, patience)) = full else {
+            return;
+        };
+        let idle = at.minus(idle_from.max(full_since));
+        if idle <= patience {
+            return;
+        }
+        self.clear.insert(message, at);
+        if let Some(row) = self.row(limit) {
+            let key = row.key.clone();
+            self.findings.add(at, || {
+                format!("{key} stood full for {idle} beside message {message}, which nothing held")
+            });
+        }
+    }
+
+    fn release(&mut self, held: Vec<(LimitNo, u32)>) {
+        for (limit, cost) in held {
+            if let Some(row) = self.row(limit) {
+                row.meter.release(cost);
+            }
+        }
+    }
+}
+
+impl Observer for IdleBucket {
+    fn observe(&mut self, at: Nanos, trace: &Trace<'_>) {
+        match *trace {
+            Trace::Limit {
+                limit, key, spec, ..
+            } => self.declare(at, limit, key, spec),
+            Trace::LimitChanged { limit, spec, .. } => {
+                let tolerance = self.tolerance;
+                if let Some(row) = self.row(limit) {
+                    row.meter.change(at, spec, tolerance);
+                    row.spec = spec.clone();
+                    row.granted_at = at;
+                }
+            }
+            Trace::Dispatched {
+                node,
+                message,
+                attempt,
+                cost,
+                limits,
+                ..
+            } => {
+                self.clear.remove(&message);
+                for limit in limits {
+                    self.take(at, *limit, cost);
+                }
+                self.in_flight
+                    .sent(node, message, attempt, cost, limits.iter().copied());
+            }
+            Trace::Replied {
+                node,
+                message,
+                attempt,
+                ..
+            } => {
+                let held = self.in_flight.over(node, message, attempt);
+                self.release(held);
+            }
+            Trace::Crashed { node } => {
+                let held = self.in_flight.crashed(node);
+                self.release(held);
+                self.clear.clear();
+            }
+            Trace::Settled { message, .. } => {
+                self.clear.remove(&message);
+            }
+            Trace::Waits {
+                message,
+                since,
+                cost,
+                limits,
+            } => self.waits(at, message, since, cost, limits),
+            _ => {}
+        }
+    }
+}
+
+impl Checker for IdleBucket {
+    fn name(&self) -> &'static str {
+        "idle_bucket"
+    }
+
+    fn finish(&mut self, at: Nanos, _drained: bool) -> Vec<Violation> {
+        self.findings.take(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hand_made::{bucket, found, limit, ms, sent};
+    use super::*;
+
+    fn waits(message: u64, since: u64, limits: &[u32]) -> Trace<'_> {
+        Trace::Waits {
+            message,
+            since: ms(since),
+            cost: 1,
+            limits,
+        }
+    }
+
+    fn checker() -> IdleBucket {
+        let mut checker = IdleBucket::new(Tolerance::default());
+        limit(&mut checker, 0, &bucket(10, 2));
+        limit(&mut checker, 1, &bucket(1, 1));
+        checker
+    }
+
+    #[test]
+    fn a_message_that_is_held_elsewhere_or_new_is_silent() {
+        let mut checker = checker();
+        checker.observe(ms(0), &sent(0, 1, &[1]));
+        // Limit 0 is full, but limit 1 holds the message until 1,000.
+        for at in (0..1_100).step_by(10) {
+            checker.observe(ms(at), &waits(1, 0, &[0, 1]));
+        }
+        checker.observe(ms(1_101), &sent(1, 1, &[0, 1]));
+        // Limit 0 has been full for long, the message is new.
+        checker.observe(ms(9_000), &waits(2, 8_990, &[0]));
+        checker.observe(ms(9_010), &waits(2, 8_990, &[0]));
+        assert_eq!(found(&mut checker, ms(9_999)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_lost_wake_is_found() {
+        let mut checker = checker();
+        for at in (0..1_000).step_by(50) {
+            checker.observe(ms(at), &waits(1, 0, &[0]));
+        }
+        let found = found(&mut checker, ms(9_999));
+        assert!(!found.is_empty());
+        assert!(
+            found[0].starts_with("limit:0 stood full for 250ms beside message 1"),
+            "{found:?}"
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! One simulation from start to verdict.
+
+use outflow_core::engine::HEADS_MAX;
+use outflow_core::time::Nanos;
+
+use crate::checkers::{Checkers, memory};
+use crate::recorder::Recorder;
+use crate::report::Outcome;
+use crate::scenario::Scenario;
+use crate::summary::Summary;
+use crate::trace::{Observer, Trace, Violation};
+use crate::world::World;
+
+/// Checkers and recorder side by side.
+struct Watch {
+    checkers: Checkers,
+    recorder: Recorder,
+}
+
+impl Observer for Watch {
+    fn observe(&mut self, at: Nanos, trace: &Trace<'_>) {
+        self.checkers.observe(at, trace);
+        self.recorder.observe(at, trace);
+    }
+}
+
+/// Runs a scenario, with what it is compared with, and judges it.
+pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Outcome, String> {
+    let (summary, mut violations) = run(scenario, seed)?;
+    let baseline = match scenario.baseline() {
+        Some(other) => Some(run(&other, seed)?.0.metrics()),
+        None => None,
+    };
+    let mut verdicts = scenario.expect.check(&summary.metrics(), baseline.as_ref());
+    if let Some(calm) = scenario.calm() {
+        let (summary, more) = run(&calm, seed)?;
+        violations.extend(more);
+        verdicts.extend(scenario.expect_calm.check(&summary.metrics(), None));
+    }
+    Ok(Outcome {
+        title: scenario.title.clone(),
+        summary,
+        verdicts,
+        violations,
+    })
+}
+
+/// Runs a scenario once.
+pub fn run(scenario: &Scenario, seed: u64) -> Result<(Summary, Vec<Violation>), String> {
+    let sessions: u32 = scenario
+        .accounts
+        .iter()
+        .map(|account| account.count.max(1) * account.connections.unwrap_or(8))
+        .sum();
+    let bounds = memory::Bounds {
+        heads_per_flow: u64::from(HEADS_MAX),
+        // Beside those of its domains, a destination has flows of its own.
+        flows_extra: 64,
+        limits_extra: 0,
+        in_flight: u64::from(sessions) * u64::from(scenario.nodes.max(1)),
+        sessions: u64::from(sessions),
+        queued: 100_000,
+    };
+    let watch = Watch {
+        checkers: Checkers::for_scenario(scenario, bounds),
+        recorder: Recorder::default(),
+    };
+    let (mut watch, end, mut violations) = World::new(scenario, seed, watch)?.run();
+    violations.extend(watch.checkers.finish(end, scenario.drain.is_some()));
+    Ok((watch.recorder.finish(&scenario.name, seed, end), violations))
+}

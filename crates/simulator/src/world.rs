@@ -1,0 +1,602 @@
+//! The world: nodes, networks, traffic and time.
+//!
+//! A heap of (time, sequence, happening) in virtual nanoseconds drives it.
+//! Nodes run the same code as in production over simulated ports, each with
+//! clocks of its own; a crash drops the node and leaves its disk. Everything
+//! that happens is told to an observer in true time, seen from outside.
+//!
+//! Reading order: `clock`, `transport`, `resolver`, `store`, `ledger` (the
+//! ports), `player` (a node), `cast` (who is who), `setup` (from data),
+//! `dispatch` (what a node hands over), `script` (what goes wrong), then this.
+
+mod cast;
+pub mod clock;
+mod dispatch;
+pub mod ledger;
+mod player;
+pub mod resolver;
+mod script;
+mod setup;
+pub mod store;
+pub mod transport;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+use outflow_core::engine::Settings;
+use outflow_core::engine::action::Alert;
+use outflow_core::engine::event::Event;
+use outflow_core::handle::FlowId;
+use outflow_core::message::{Recipient, Seq};
+use outflow_core::time::{Nanos, Wall};
+use outflow_pipeline::Submission;
+
+use self::cast::Cast;
+use self::player::Player;
+use self::script::{Happening, Script};
+use self::store::Written;
+use crate::network::Network;
+use crate::random::Random;
+use crate::scenario::Scenario;
+use crate::trace::{Answered, FlowNo, Holdings, MessageNo, NodeNo, Observer, Trace, Violation};
+use crate::traffic::{Arrival, Traffic};
+
+/// Messages that reach a node in one batch at most.
+const BATCH_MAX: usize = 1_000;
+/// How long a caller waits before it submits again what was not acknowledged.
+const RESUBMIT_AFTER: Nanos = Nanos::from_millis(100);
+/// An answer that was lost is given up after this long.
+const DELIVERY_DEADLINE: Nanos = Nanos::from_secs(60);
+/// How often nodes are asked what they hold.
+const GAUGE_EVERY: Nanos = Nanos::from_millis(100);
+/// Flows that are probed for idle buckets each time.
+const PROBED: usize = 32;
+
+/// An engine with more flows than this is not recounted.
+const CHECKED_MAX: usize = 2_000;
+
+/// What the world knows of a message.
+#[derive(Clone, Copy, Debug)]
+struct Fate {
+    flow: FlowNo,
+    cost: u32,
+    recipient: u64,
+    due: Nanos,
+    expires: Nanos,
+    attempts: u16,
+    accepted: bool,
+    settled: bool,
+}
+
+/// A run of a scenario.
+pub struct World<'a, O> {
+    scenario: &'a Scenario,
+    observer: O,
+    now: Nanos,
+    cast: Cast,
+    networks: Vec<Network>,
+    traffic: std::iter::Peekable<Traffic>,
+    players: Vec<Player>,
+    fates: Vec<Fate>,
+    /// Arrivals that are not yet acknowledged, for callers that try again.
+    unacknowledged: BTreeMap<MessageNo, Arrival>,
+    retries: BinaryHeap<Reverse<(Nanos, MessageNo)>>,
+    script: Script,
+    settings: Settings,
+    random: Random,
+    live: u64,
+    unsettled: u64,
+    /// Since when a flow's gate has been open at every probe.
+    open_since: BTreeMap<(NodeNo, FlowId), Nanos>,
+    keyed: bool,
+    broken: Vec<Violation>,
+}
+
+impl<'a, O: Observer> World<'a, O> {
+    /// The world of a scenario.
+    pub fn new(scenario: &'a Scenario, seed: u64, observer: O) -> Result<Self, String> {
+        let accounts = setup::accounts(scenario)?;
+        let policies = setup::policies(scenario, Nanos::ZERO)?;
+        let leased = scenario.ledger == crate::scenario::Ledger::Leased;
+        let wall = scenario.wall_at_zero();
+        let networks = scenario
+            .networks
+            .iter()
+            .enumerate()
+            .map(|(index, spec)| {
+                let random = Random::named(seed, "network", index as u64);
+                Network::new(spec.clone(), wall, random)
+            })
+            .collect();
+        let traffic = Traffic::new(&scenario.traffic, seed, scenario.duration.0);
+        let settings = Settings {
+            leased,
+            delivery_deadline: DELIVERY_DEADLINE,
+            ..Settings::default()
+        };
+        let players = setup::players(scenario, seed);
+        let faults = &scenario.faults;
+        let mut world = Self {
+            scenario,
+            observer,
+            now: Nanos::ZERO,
+            cast: Cast::new(policies, accounts, leased),
+            networks,
+            traffic: traffic.peekable(),
+            players,
+            fates: Vec::new(),
+            unacknowledged: BTreeMap::new(),
+            retries: BinaryHeap::new(),
+            script: Script::new(scenario, seed),
+            settings,
+            random: Random::named(seed, "world", 0),
+            live: 0,
+            unsettled: 0,
+            open_since: BTreeMap::new(),
+            broken: Vec::new(),
+            keyed: !faults.crashes.is_empty() || faults.store.fails.0 > 0.0,
+        };
+        for node in 0..world.players.len() {
+            world.boot(node);
+        }
+        Ok(world)
+    }
+
+    /// Runs to the end. The observer, when the end was, and what was found
+    /// wrong inside an engine.
+    pub fn run(mut self) -> (O, Nanos, Vec<Violation>) {
+        let ends = self.scenario.ends();
+        loop {
+            let Some(next) = self.next_time().filter(|&next| next <= ends) else {
+                break;
+            };
+            self.now = next.max(self.now);
+            self.arrivals();
+            while let Some(happening) = self.script.due(self.now) {
+                self.happen(happening);
+            }
+            for node in 0..self.players.len() {
+                if self
+                    .players
+                    .get(node)
+                    .is_some_and(|player| player.turn_at <= self.now)
+                {
+                    self.turn(node);
+                }
+            }
+            let quiet = self.traffic.peek().is_none()
+                && self.unacknowledged.is_empty()
+                && self.unsettled == 0;
+            if quiet && self.now >= self.scenario.duration.0 {
+                break;
+            }
+        }
+        let end = if self.unsettled == 0 { self.now } else { ends };
+        (self.observer, end, self.broken)
+    }
+
+    fn next_time(&mut self) -> Option<Nanos> {
+        let arrival = self.traffic.peek().map(|arrival| arrival.at);
+        let retry = self.retries.peek().map(|Reverse((at, _))| *at);
+        let script = self.script.next();
+        let turn = self.players.iter().map(|player| player.turn_at).min();
+        [arrival, retry, script, turn]
+            .into_iter()
+            .flatten()
+            .min()
+            .filter(|&at| at != Nanos::MAX)
+    }
+
+    fn tell(&mut self, trace: &Trace<'_>) {
+        self.observer.observe(self.now, trace);
+    }
+
+    /// Hands what arrives now to the nodes, in batches.
+    fn arrivals(&mut self) {
+        let nodes = self.players.len() as u64;
+        let mut batches: Vec<Vec<Arrival>> = vec![Vec::new(); self.players.len()];
+        let mut again = Vec::new();
+        while let Some(&Reverse((at, message))) = self.retries.peek() {
+            if at > self.now {
+                break;
+            }
+            self.retries.pop();
+            again.extend(self.unacknowledged.get(&message).cloned());
+        }
+        let mut fresh = Vec::new();
+        while self
+            .traffic
+            .peek()
+            .is_some_and(|arrival| arrival.at <= self.now)
+        {
+            if fresh.len() >= BATCH_MAX * self.players.len() {
+                break;
+            }
+            fresh.extend(self.traffic.next());
+        }
+        for arrival in fresh {
+            self.introduce(&arrival);
+            self.unacknowledged.insert(arrival.message, arrival.clone());
+            again.push(arrival);
+        }
+        for arrival in again {
+            if let Some(batch) = batches.get_mut((arrival.message % nodes) as usize) {
+                batch.push(arrival);
+            }
+        }
+        for (node, batch) in batches.into_iter().enumerate() {
+            for part in batch.chunks(BATCH_MAX) {
+                self.submit(node, part);
+            }
+        }
+    }
+
+    fn introduce(&mut self, arrival: &Arrival) {
+        let resolved = arrival.domain.as_ref().map(|domain| &domain.destination);
+        let flow = self
+            .cast
+            .flow(self.now, &arrival.flow, resolved, &mut self.observer);
+        self.fates.push(Fate {
+            flow,
+            cost: arrival.cost,
+            recipient: arrival.recipient,
+            due: arrival.due,
+            expires: arrival.expires,
+            attempts: 0,
+            accepted: false,
+            settled: false,
+        });
+        self.unsettled += 1;
+    }
+
+    fn submit(&mut self, number: usize, batch: &[Arrival]) {
+        let wall_at_zero = self.scenario.wall_at_zero();
+        let keyed = self.keyed;
+        let messages: Vec<MessageNo> = batch.iter().map(|arrival| arrival.message).collect();
+        let Some(player) = self.players.get_mut(number) else {
+            return;
+        };
+        let now = player.now(self.now);
+        let Some(node) = &mut player.node else {
+            let later = self.now + RESUBMIT_AFTER;
+            self.retries.extend(
+                messages
+                    .into_iter()
+                    .map(|message| Reverse((later, message))),
+            );
+            return;
+        };
+        let wall = |at: Nanos| {
+            if at == Nanos::MAX {
+                Wall::NEVER
+            } else {
+                wall_at_zero + at
+            }
+        };
+        let mut submissions = Vec::with_capacity(batch.len());
+        for arrival in batch {
+            if let Some(domain) = &arrival.domain {
+                let resolver = &mut node.ports_mut().resolver;
+                resolver.learn(&domain.domain, &domain.destination, domain.after);
+            }
+            submissions.push(Submission {
+                key: (*arrival.flow).clone(),
+                idempotency_key: keyed.then(|| Arc::from(arrival.message.to_string())),
+                not_before: (arrival.due > arrival.at).then(|| wall(arrival.due)),
+                expires_at: wall(arrival.expires),
+                recipient: Recipient(arrival.recipient),
+                cost: arrival.cost,
+                body: Arc::from(arrival.message.to_le_bytes()),
+            });
+        }
+        match node.submit(&now, submissions) {
+            Ok(id) => {
+                player.batches.insert(id, messages);
+                player.turn_at = player.turn_at.min(self.now.max(player.frozen_until));
+            }
+            Err(_) => {
+                let later = self.now + RESUBMIT_AFTER;
+                self.retries.extend(
+                    messages
+                        .into_iter()
+                        .map(|message| Reverse((later, message))),
+                );
+            }
+        }
+    }
+
+    /// One turn of a node, and what the world sees of it.
+    fn turn(&mut self, number: usize) {
+        let Some(player) = self.players.get_mut(number) else {
+            return;
+        };
+        if !player.is_awake(self.now) {
+            player.turn_at = if player.node.is_some() {
+                player.frozen_until
+            } else {
+                Nanos::MAX
+            };
+            return;
+        }
+        let now = player.now(self.now);
+        let Some(node) = &mut player.node else {
+            return;
+        };
+        let next = node.turn(&now);
+        player.turn_at = player.clock.true_time(next).max(self.now);
+        for attempt in player.answered(now.mono) {
+            self.observer.observe(
+                self.now,
+                &Trace::Replied {
+                    node: number as NodeNo,
+                    message: attempt.message,
+                    attempt: attempt.attempt,
+                    answer: attempt.answer,
+                },
+            );
+        }
+        self.alerts(number);
+        self.acknowledgements(number);
+        self.written(number);
+        self.handed(number, &now);
+    }
+
+    /// Deliveries that a node gave up.
+    fn alerts(&mut self, number: usize) {
+        loop {
+            let Some(player) = self.players.get_mut(number) else {
+                return;
+            };
+            let Some(alert) = player.node.as_mut().and_then(|node| node.next_alert()) else {
+                return;
+            };
+            if let Alert::WorkerLost { permit } = alert
+                && let Some(attempt) = player.attempts.remove(&permit)
+            {
+                self.tell(&Trace::Replied {
+                    node: number as NodeNo,
+                    message: attempt.message,
+                    attempt: attempt.attempt,
+                    answer: Answered::Uncertain,
+                });
+            }
+        }
+    }
+
+    /// Batches that became durable, or did not.
+    fn acknowledgements(&mut self, number: usize) {
+        loop {
+            let Some(player) = self.players.get_mut(number) else {
+                return;
+            };
+            let Some(answer) = player.node.as_mut().and_then(|node| node.next_answer()) else {
+                return;
+            };
+            let messages = player.batches.remove(&answer.batch).unwrap_or_default();
+            for message in messages {
+                if answer.seqs.is_some() {
+                    self.unacknowledged.remove(&message);
+                    self.accepted(message);
+                } else {
+                    let later = self.now + RESUBMIT_AFTER;
+                    self.retries.push(Reverse((later, message)));
+                }
+            }
+        }
+    }
+
+    /// A message is known to be durable.
+    fn accepted(&mut self, message: MessageNo) {
+        let Some(fate) = self.fates.get_mut(message as usize) else {
+            return;
+        };
+        if std::mem::replace(&mut fate.accepted, true) {
+            return;
+        }
+        self.live += 1;
+        let fate = *fate;
+        self.tell(&Trace::Accepted {
+            message,
+            flow: fate.flow,
+            cost: fate.cost,
+            due: fate.due,
+            expires: fate.expires,
+        });
+    }
+
+    /// What a node wrote about its messages.
+    fn written(&mut self, number: usize) {
+        let Some(player) = self.players.get_mut(number) else {
+            return;
+        };
+        let written = match (&mut player.node, &mut player.disk) {
+            (Some(node), _) => node.ports_mut().store.take_written(),
+            (None, Some((store, _))) => store.take_written(),
+            (None, None) => return,
+        };
+        for written in written {
+            match written {
+                Written::Deferred(seq, until) => {
+                    let Some(player) = self.players.get(number) else {
+                        return;
+                    };
+                    let until = player.clock.true_time_of_wall(self.now, until);
+                    if let Some(message) = self.message_of(number, seq) {
+                        self.accepted(message);
+                        self.tell(&Trace::Deferred { message, until });
+                    }
+                }
+                Written::Settled(seq, state) => {
+                    let Some(message) = self.message_of(number, seq) else {
+                        continue;
+                    };
+                    self.accepted(message);
+                    let fate = self.fates.get_mut(message as usize);
+                    if let Some(fate) = fate
+                        && !std::mem::replace(&mut fate.settled, true)
+                    {
+                        self.unsettled -= 1;
+                        self.live -= 1;
+                    }
+                    self.tell(&Trace::Settled { message, state });
+                }
+            }
+        }
+    }
+
+    /// The number of the message that a node calls `seq`.
+    fn message_of(&self, number: usize, seq: Seq) -> Option<MessageNo> {
+        let player = self.players.get(number)?;
+        let store = match (&player.node, &player.disk) {
+            (Some(node), _) => &node.ports().store,
+            (None, Some((store, _))) => store,
+            (None, None) => return None,
+        };
+        store.message(seq)
+    }
+
+    fn boot(&mut self, number: usize) {
+        let policies = self.cast.policies.clone();
+        let Some(player) = self.players.get_mut(number) else {
+            return;
+        };
+        player.boot(self.now, self.settings, policies);
+        if let Some(node) = &mut player.node {
+            for account in self.cast.accounts() {
+                node.post(Event::AccountChanged {
+                    account: Box::new(account.clone()),
+                });
+            }
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Crash { node, down } => self.crash(node as usize, down),
+            Happening::Restart { node } => {
+                self.boot(node as usize);
+                self.tell(&Trace::Restarted { node });
+            }
+            Happening::Freeze { node, lasts } => {
+                if let Some(player) = self.players.get_mut(node as usize) {
+                    player.frozen_until = player.frozen_until.max(self.now + lasts);
+                }
+            }
+            Happening::Policies => {
+                if let Ok(policies) = setup::policies(self.scenario, self.now) {
+                    self.cast
+                        .change(self.now, policies.clone(), &mut self.observer);
+                    for player in &mut self.players {
+                        if let Some(node) = &mut player.node {
+                            let policies = Box::new(policies.clone());
+                            node.post(Event::PolicyChanged { policies });
+                            player.turn_at = self.now.max(player.frozen_until);
+                        }
+                    }
+                }
+            }
+            Happening::Bounce {
+                node,
+                flow,
+                seq,
+                message,
+            } => {
+                self.tell(&Trace::LateBounce { message });
+                self.bounce(node as usize, flow, seq);
+            }
+            Happening::Gauge => {
+                for node in 0..self.players.len() {
+                    self.gauge(node);
+                }
+                self.script.at(self.now + GAUGE_EVERY, Happening::Gauge);
+            }
+        }
+    }
+
+    fn crash(&mut self, number: usize, down: Nanos) {
+        let Some(player) = self.players.get_mut(number) else {
+            return;
+        };
+        if player.node.is_none() {
+            return;
+        }
+        for wire in player.crash() {
+            if let Some(network) = self.networks.get_mut(wire.network) {
+                network.disconnect(wire.session);
+            }
+        }
+        let node = number as NodeNo;
+        self.open_since.retain(|(owner, _), _| *owner != node);
+        self.tell(&Trace::Crashed { node });
+        self.written(number);
+        // Callers that were not answered try again once the node is back.
+        let later = self.now + down + RESUBMIT_AFTER;
+        if let Some(player) = self.players.get_mut(number) {
+            let lost = std::mem::take(&mut player.batches).into_values().flatten();
+            self.retries
+                .extend(lost.map(|message| Reverse((later, message))));
+        }
+        self.script.at(self.now + down, Happening::Restart { node });
+    }
+
+    /// Tells what a node holds, and which of its heads wait for limits alone.
+    fn gauge(&mut self, number: usize) {
+        let at = self.now;
+        let Some(player) = self.players.get_mut(number) else {
+            return;
+        };
+        let now = player.clock.read(at, 0);
+        let Some(node) = &player.node else {
+            return;
+        };
+        let node_no = number as NodeNo;
+        let gauges = node.engine().gauges();
+        if gauges.flows <= CHECKED_MAX
+            && self.broken.is_empty()
+            && let Err(what) = node.engine().check(&now)
+        {
+            self.broken.push(Violation { at: self.now, checker: "engine", what });
+        }
+        let held = node
+            .engine()
+            .heads_at_open_gates(PROBED, self.random.draw() as usize);
+        let holds = Holdings {
+            heads: gauges.heads,
+            flows: gauges.flows as u64,
+            limits: gauges.limits as u64,
+            in_flight: gauges.in_flight as u64,
+            sessions: gauges.sessions,
+            queued: gauges.unconfirmed as u64,
+        };
+        self.tell(&Trace::Gauge {
+            node: node_no,
+            holds,
+        });
+        let mut open = BTreeMap::new();
+        for (flow, seq, cost) in held {
+            let key = (node_no, flow);
+            let since = self.open_since.get(&key).copied().unwrap_or(self.now);
+            open.insert(key, since);
+            let Some(message) = self.message_of(number, seq) else {
+                continue;
+            };
+            let Some(fate) = self.fates.get(message as usize).copied() else {
+                continue;
+            };
+            let recipient = Recipient(fate.recipient);
+            let limits =
+                self.cast
+                    .needs(self.now, fate.flow, u32::MAX, recipient, &mut self.observer);
+            let since = since.max(fate.due);
+            self.tell(&Trace::Waits {
+                message,
+                since,
+                cost,
+                limits: &limits,
+            });
+        }
+        self.open_since.retain(|(owner, _), _| *owner != node_no);
+        self.open_since.append(&mut open);
+    }
+}

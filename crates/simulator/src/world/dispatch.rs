@@ -1,0 +1,284 @@
+//! What a node hands to its transport, and how the far end answers.
+
+use outflow_core::destination::Destination;
+use outflow_core::engine::action::Delivery;
+use outflow_core::engine::event::Event;
+use outflow_core::handle::{FlowId, SessionRef};
+use outflow_core::message::{Recipient, Seq};
+use outflow_core::name::Name;
+use outflow_core::reply::{Reply, Stage};
+use outflow_core::time::{Nanos, Now};
+
+use super::World;
+use super::player::{Attempt, Wire};
+use super::script::Happening;
+use super::transport::Handed;
+use crate::network;
+use crate::trace::{Answered, NodeNo, Observer, Trace};
+
+impl<O: Observer> World<'_, O> {
+    /// Carries out what a node handed over in its last turn.
+    pub(super) fn handed(&mut self, number: usize, now: &Now) {
+        let handed = self
+            .players
+            .get_mut(number)
+            .and_then(|player| player.node.as_mut())
+            .map(|node| node.ports_mut().transport.take_handed())
+            .unwrap_or_default();
+        for work in handed {
+            match work {
+                Handed::Open {
+                    session,
+                    account,
+                    destination,
+                } => {
+                    self.open(number, session, &account, &destination);
+                }
+                Handed::Close { session } => self.close(number, session),
+                Handed::Deliver {
+                    delivery,
+                    account,
+                    destination,
+                } => {
+                    self.deliver(number, now, delivery, &account, &destination);
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, number: usize, session: SessionRef, account: &Name, to: &Destination) {
+        let account = self.cast.account(account);
+        let Some(network) = self.scenario.network_of(to) else {
+            self.arrive(
+                number,
+                Nanos::from_millis(1),
+                Event::SessionClosed { session },
+            );
+            return;
+        };
+        let Some(far_end) = self.networks.get_mut(network) else {
+            return;
+        };
+        let answer = far_end.connect(self.now, account);
+        match answer.result {
+            Ok(no) => {
+                if let Some(player) = self.players.get_mut(number) {
+                    player.wires.insert(
+                        session,
+                        Wire {
+                            network,
+                            session: no,
+                        },
+                    );
+                }
+                self.arrive(number, answer.after, Event::SessionReady { session });
+                if self.random.chance(self.scenario.faults.transport.broken.0) {
+                    let breaks = answer.after + self.random.exponential(Nanos::from_secs(5));
+                    self.arrive(number, breaks, Event::SessionClosed { session });
+                }
+            }
+            Err(_) => self.arrive(number, answer.after, Event::SessionClosed { session }),
+        }
+    }
+
+    fn close(&mut self, number: usize, session: SessionRef) {
+        let wire = self
+            .players
+            .get_mut(number)
+            .and_then(|player| player.wires.remove(&session));
+        if let Some(wire) = wire
+            && let Some(network) = self.networks.get_mut(wire.network)
+        {
+            network.disconnect(wire.session);
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        number: usize,
+        now: &Now,
+        delivery: Delivery,
+        account: &Name,
+        to: &Destination,
+    ) {
+        let Some(message) = self.message_of(number, delivery.head.seq) else {
+            return;
+        };
+        self.accepted(message);
+        let account = self.cast.account(account);
+        let Some(fate) = self.fates.get_mut(message as usize) else {
+            return;
+        };
+        fate.attempts += 1;
+        let (flow, attempt, recipient) = (fate.flow, fate.attempts, fate.recipient);
+        let key = Recipient(recipient);
+        let limits = self
+            .cast
+            .needs(self.now, flow, account, key, &mut self.observer);
+        let (node, cost) = (number as NodeNo, delivery.head.cost);
+        let trace = Trace::Dispatched {
+            node,
+            message,
+            attempt,
+            account,
+            cost,
+            limits: &limits,
+        };
+        self.tell(&trace);
+        let answer = self.ask(number, &delivery, account, recipient, to);
+        if answer.taken {
+            self.tell(&Trace::Taken { message, attempt });
+        }
+        if let Some(after) = answer.late_bounce {
+            let at = self.now + answer.after + after;
+            let (flow, seq) = (delivery.flow, delivery.head.seq);
+            self.script.at(
+                at,
+                Happening::Bounce {
+                    node,
+                    flow,
+                    seq,
+                    message,
+                },
+            );
+        }
+        let meaning = meaning(&answer.reply);
+        let faults = self.scenario.faults.transport;
+        let lost = self.random.chance(faults.lost.0);
+        let doubled = self.random.chance(faults.doubled.0);
+        let echo = self.random.exponential(Nanos::from_millis(500));
+        let Some(player) = self.players.get_mut(number) else {
+            return;
+        };
+        let permit = delivery.permit;
+        player.attempts.insert(
+            permit,
+            Attempt {
+                message,
+                attempt,
+                answer: meaning,
+            },
+        );
+        if lost {
+            player.turn_at = player.turn_at.min(self.now + super::DELIVERY_DEADLINE);
+            return;
+        }
+        let at = self.now + answer.after;
+        let session_lives = !answer.closes_session;
+        let event = || Event::Replied {
+            permit,
+            reply: answer.reply.clone(),
+            session_lives,
+        };
+        player.answer(at, permit, event());
+        if doubled {
+            player.arrive(at + echo, event());
+        }
+        debug_assert!(now.mono <= player.clock.mono(at));
+    }
+
+    /// Asks the far end, over the session's wire or, for a request slot, over
+    /// one that is opened for this message alone.
+    fn ask(
+        &mut self,
+        number: usize,
+        delivery: &Delivery,
+        account: u32,
+        recipient: u64,
+        to: &Destination,
+    ) -> network::Answer {
+        let wire = self
+            .players
+            .get(number)
+            .and_then(|p| p.wires.get(&delivery.session))
+            .copied();
+        let cost = delivery.head.cost;
+        if let Some(wire) = wire
+            && let Some(far_end) = self.networks.get_mut(wire.network)
+        {
+            let facts = network::Delivery {
+                session: wire.session,
+                recipient,
+                cost,
+            };
+            let answer = far_end.deliver(self.now, facts);
+            if answer.closes_session
+                && let Some(player) = self.players.get_mut(number)
+            {
+                player.wires.remove(&delivery.session);
+            }
+            return answer;
+        }
+        let far_end = self
+            .scenario
+            .network_of(to)
+            .and_then(|it| self.networks.get_mut(it));
+        let Some(far_end) = far_end else {
+            return failed(Nanos::from_millis(1), "no route to host");
+        };
+        let connected = far_end.connect(self.now, account);
+        match connected.result {
+            Ok(session) => {
+                let facts = network::Delivery {
+                    session,
+                    recipient,
+                    cost,
+                };
+                let mut answer = far_end.deliver(self.now, facts);
+                far_end.disconnect(session);
+                answer.after = answer.after + connected.after;
+                answer.closes_session = false;
+                answer
+            }
+            Err(reply) => network::Answer {
+                reply,
+                ..failed(connected.after, "")
+            },
+        }
+    }
+
+    fn arrive(&mut self, number: usize, after: Nanos, event: Event) {
+        let at = self.now + after;
+        if let Some(player) = self.players.get_mut(number) {
+            player.arrive(at, event);
+        }
+    }
+
+    /// A bounce comes back for a message that was accepted.
+    pub(super) fn bounce(&mut self, number: usize, flow: FlowId, seq: Seq) {
+        let reply = Reply::said(Stage::Data, 550, "5.1.1 user unknown");
+        if let Some(player) = self.players.get_mut(number)
+            && let Some(node) = &mut player.node
+        {
+            node.post(Event::Feedback { flow, seq, reply });
+            player.turn_at = self.now.max(player.frozen_until);
+        }
+    }
+}
+
+fn failed(after: Nanos, text: &str) -> network::Answer {
+    network::Answer {
+        after,
+        reply: Reply::Network {
+            stage: Stage::Connect,
+            text: text.to_owned(),
+        },
+        taken: false,
+        closes_session: false,
+        late_bounce: None,
+    }
+}
+
+/// What an answer amounts to, as its digits read.
+fn meaning(reply: &Reply) -> Answered {
+    match reply {
+        Reply::Said { code, .. } => match code {
+            200..=299 => Answered::Accepted,
+            421 | 429 | 450 | 451 | 454 => Answered::Throttled,
+            400..=499 => Answered::Deferred,
+            _ => Answered::Refused,
+        },
+        Reply::Network { .. } => Answered::Failed,
+        Reply::Uncertain => Answered::Uncertain,
+    }
+}

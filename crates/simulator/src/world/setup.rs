@@ -1,0 +1,154 @@
+//! From the data of a scenario to what an engine takes.
+
+use outflow_core::account::{AccountSpec, SessionKind, Sessions};
+use outflow_core::entropy::Entropy;
+use outflow_core::limit::spec::{Headroom, LimitSpec};
+use outflow_core::name::Name;
+use outflow_core::policy::matcher::Match;
+use outflow_core::policy::policy::{Policy, RateOrShare};
+use outflow_core::policy::set::Policies;
+use outflow_core::time::Nanos;
+
+use super::clock::NodeClock;
+use super::ledger::SimLedger;
+use super::player::Player;
+use super::store::WatchedStore;
+use crate::memory::MemoryStore;
+use crate::memory::store;
+use crate::random::Random;
+use crate::scenario::Scenario;
+use crate::scenario::account::{AccountData, SessionText};
+use crate::scenario::policy::PolicyData;
+
+/// The accounts of a scenario.
+pub fn accounts(scenario: &Scenario) -> Result<Vec<AccountSpec>, String> {
+    let mut specs = Vec::new();
+    for data in &scenario.accounts {
+        for name in data.names() {
+            specs.push(account(data, &name)?);
+        }
+    }
+    Ok(specs)
+}
+
+fn account(data: &AccountData, name: &str) -> Result<AccountSpec, String> {
+    let defaults = Sessions::default();
+    let max_connections = data.connections.unwrap_or(defaults.max_connections);
+    let named = |text: &Option<String>| text.as_deref().map(Name::from);
+    Ok(AccountSpec {
+        id: Name::from(name),
+        pool: Name::from(data.pool.as_str()),
+        ip: named(&data.ip),
+        brand: named(&data.brand),
+        tenant: named(&data.tenant),
+        sessions: Sessions {
+            kind: match data.sessions {
+                SessionText::Connections => SessionKind::Connections,
+                SessionText::Slots => SessionKind::Slots,
+            },
+            max_connections,
+            per_destination: data.per_destination.unwrap_or(max_connections),
+            messages_per_session: data
+                .messages_per_session
+                .unwrap_or(defaults.messages_per_session),
+            connect_rate: data.connect_rate.map(|rate| rate.rate),
+            idle_timeout: data
+                .idle_timeout
+                .map_or(defaults.idle_timeout, |span| span.0),
+        },
+        limits: data.specs()?,
+    })
+}
+
+/// The policies of a scenario that are in force at `at`.
+pub fn policies(scenario: &Scenario, at: Nanos) -> Result<Policies, String> {
+    let mut policies = Policies::default();
+    policies.set_headroom(Headroom::from(scenario.headroom));
+    for data in &scenario.policies {
+        if data.from.is_none_or(|from| from.0 <= at) {
+            let policy = policy(data)?;
+            policies.insert(policy).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(policies)
+}
+
+fn policy(data: &PolicyData) -> Result<Policy, String> {
+    let pairs = data
+        .matches
+        .iter()
+        .map(|(scope, name)| (scope.as_str(), name.as_str()));
+    let matches = Match::from_pairs(pairs).map_err(|error| error.to_string())?;
+    let mut policy = Policy::new(matches);
+    policy.weight = data.weight;
+    for spec in data.specs()? {
+        match spec {
+            LimitSpec::TokenBucket { rate, burst } if policy.rate.is_none() => {
+                policy.rate = Some(RateOrShare::Rate(rate));
+                policy.burst = Some(burst);
+            }
+            LimitSpec::Concurrency { slots } if policy.concurrency.is_none() => {
+                policy.concurrency = Some(slots);
+            }
+            other => policy.limits.push(other),
+        }
+    }
+    Ok(policy)
+}
+
+/// The times at which policies change.
+pub fn changes(scenario: &Scenario) -> Vec<Nanos> {
+    let mut times: Vec<Nanos> = scenario
+        .policies
+        .iter()
+        .filter_map(|data| data.from)
+        .map(|from| from.0)
+        .collect();
+    times.sort_unstable();
+    times.dedup();
+    times
+}
+
+/// The nodes of a scenario, none of them running yet.
+pub fn players(scenario: &Scenario, seed: u64) -> Vec<Player> {
+    (0..scenario.nodes.max(1))
+        .map(|node| {
+            let wall = scenario.wall_at_zero();
+            let clock = NodeClock::new(node, wall, &scenario.faults.clocks);
+            let mut random = Random::named(seed, "store", u64::from(node));
+            let store = MemoryStore::new(
+                store::Settings {
+                    keep_settled: true,
+                    ..store::Settings::default()
+                },
+                store_faults(scenario, &mut random),
+            );
+            let random = Random::named(seed, "node", u64::from(node));
+            Player::new(
+                clock,
+                WatchedStore::new(store),
+                SimLedger::default(),
+                random,
+            )
+        })
+        .collect()
+}
+
+fn store_faults(scenario: &Scenario, random: &mut Random) -> store::Faults {
+    let data = &scenario.faults.store;
+    let permille = |share: f64| (share * 1_000.0).round() as u32;
+    // A few draws stand for the distribution: what matters is that commits vary.
+    let mut times: Vec<Nanos> = (0..32).map(|_| data.commit.draw(random)).collect();
+    times.sort_unstable();
+    let (min, max) = (times.first().copied(), times.last().copied());
+    store::Faults {
+        commit_min: min.unwrap_or_default(),
+        commit_max: max.unwrap_or_default(),
+        slow_permille: permille(data.slow_share.0),
+        slow_commit: data.slow.0,
+        fail_permille: permille(data.fails.0),
+        torn_permille: if data.loses_unsynced { 0 } else { 500 },
+        entropy: Entropy(random.draw()),
+        ..store::Faults::default()
+    }
+}

@@ -1,0 +1,150 @@
+//! A store under observation: the world hears what becomes durable, and which
+//! of its own messages a store's numbers stand for.
+
+use std::collections::BTreeMap;
+
+use outflow_core::engine::action::Record;
+use outflow_core::handle::FlowId;
+use outflow_core::message::{Seq, State};
+use outflow_core::time::{Mono, Now, Wall};
+use outflow_ports::store::{BatchId, Recovered, Store, StoreDone, StoreWork};
+
+use crate::memory::MemoryStore;
+use crate::trace::MessageNo;
+
+/// What a node wrote about a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It waits until a time on the node's wall clock.
+    Deferred(Seq, Wall),
+    /// It is done with, durably.
+    Settled(Seq, State),
+}
+
+/// A memory store whose messages are followed.
+#[derive(Debug)]
+pub struct WatchedStore {
+    inner: MemoryStore,
+    deferred: Vec<Written>,
+    /// The world's number of each message, by the store's.
+    numbers: Vec<Option<MessageNo>>,
+    batches: BTreeMap<BatchId, Vec<MessageNo>>,
+}
+
+impl WatchedStore {
+    /// Watches a store that notes what it settles.
+    pub fn new(inner: MemoryStore) -> Self {
+        Self {
+            inner,
+            deferred: Vec::new(),
+            numbers: Vec::new(),
+            batches: BTreeMap::new(),
+        }
+    }
+
+    /// What was written since this was last asked.
+    pub fn take_written(&mut self) -> Vec<Written> {
+        let mut written = std::mem::take(&mut self.deferred);
+        let settled = self.inner.take_settled();
+        written.extend(
+            settled
+                .into_iter()
+                .map(|it| Written::Settled(it.seq, it.state)),
+        );
+        written
+    }
+
+    /// The process is gone; what was not durable is lost, or a part of it.
+    pub fn crash(self) -> Self {
+        let mut crashed = Self {
+            inner: self.inner.crash(),
+            deferred: self.deferred,
+            numbers: self.numbers,
+            batches: BTreeMap::new(),
+        };
+        // Some of what nobody was told of may have reached the disk.
+        let found: Vec<(Seq, MessageNo)> = crashed
+            .inner
+            .iter()
+            .filter_map(|live| Some((live.head.seq, number(live.body)?)))
+            .collect();
+        for (seq, number) in found {
+            crashed.learn(seq, number);
+        }
+        crashed
+    }
+
+    /// The world's number of a message.
+    pub fn message(&self, seq: Seq) -> Option<MessageNo> {
+        self.numbers.get(seq.0 as usize).copied().flatten()
+    }
+
+    fn learn(&mut self, seq: Seq, message: MessageNo) {
+        let index = seq.0 as usize;
+        if self.numbers.len() <= index {
+            self.numbers.resize(index + 1, None);
+        }
+        if let Some(slot) = self.numbers.get_mut(index) {
+            *slot = Some(message);
+        }
+    }
+}
+
+/// The world writes its number into the body.
+fn number(body: &[u8]) -> Option<MessageNo> {
+    Some(MessageNo::from_le_bytes(body.get(..8)?.try_into().ok()?))
+}
+
+impl Store for WatchedStore {
+    fn recover(&mut self, now: &Now) -> Recovered {
+        self.inner.recover(now)
+    }
+
+    fn submit(&mut self, now: &Now, work: StoreWork) {
+        match &work {
+            StoreWork::Append {
+                record: Record::Deferral { seq, until, .. },
+                ..
+            } => {
+                self.deferred.push(Written::Deferred(*seq, *until));
+            }
+            StoreWork::Accept { batch, messages } => {
+                let numbers = messages.iter().filter_map(|message| number(&message.body));
+                self.batches.insert(*batch, numbers.collect());
+            }
+            _ => {}
+        }
+        self.inner.submit(now, work);
+    }
+
+    fn complete(&mut self, now: &Now, done: &mut Vec<StoreDone>) {
+        let before = done.len();
+        self.inner.complete(now, done);
+        for done in done.iter().skip(before) {
+            match done {
+                StoreDone::Accepted { batch, seqs } => {
+                    let numbers = self.batches.remove(batch).unwrap_or_default();
+                    for (&seq, number) in seqs.iter().zip(numbers) {
+                        self.learn(seq, number);
+                    }
+                }
+                StoreDone::AcceptFailed { batch } => {
+                    self.batches.remove(batch);
+                }
+                StoreDone::Event(_) => {}
+            }
+        }
+    }
+
+    fn next_completion(&self) -> Mono {
+        self.inner.next_completion()
+    }
+
+    fn last_seq(&self) -> Seq {
+        self.inner.last_seq()
+    }
+
+    fn ahead(&self, flow: FlowId, seq: Seq) -> Option<u64> {
+        self.inner.ahead(flow, seq)
+    }
+}
