@@ -29,13 +29,14 @@ use outflow_core::engine::action::Alert;
 use outflow_core::engine::event::Event;
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Recipient, Seq};
-use outflow_core::time::{Nanos, Wall};
+use outflow_core::time::{Mono, Nanos, Wall};
 use outflow_pipeline::Submission;
 
 use self::cast::Cast;
 use self::player::Player;
 use self::script::{Happening, Script};
 use self::store::Written;
+use crate::memory::ledger::{MemoryLedger, Settings as LedgerSettings, WorldClock};
 use crate::network::Network;
 use crate::random::Random;
 use crate::scenario::Scenario;
@@ -90,6 +91,8 @@ pub struct World<'a, O> {
     /// Since when a flow's gate has been open at every probe.
     open_since: BTreeMap<(NodeNo, FlowId), Nanos>,
     keyed: bool,
+    clock: WorldClock,
+    shared: Option<MemoryLedger>,
     broken: Vec<Violation>,
 }
 
@@ -115,7 +118,12 @@ impl<'a, O: Observer> World<'a, O> {
             delivery_deadline: DELIVERY_DEADLINE,
             ..Settings::default()
         };
-        let players = setup::players(scenario, seed);
+        let clock = WorldClock::default();
+        let ledger = leased.then(|| {
+            let settings = LedgerSettings { wall, ..LedgerSettings::default() };
+            MemoryLedger::new(settings, clock.clone())
+        });
+        let players = setup::players(scenario, seed, ledger.as_ref());
         let faults = &scenario.faults;
         let mut world = Self {
             scenario,
@@ -135,6 +143,8 @@ impl<'a, O: Observer> World<'a, O> {
             unsettled: 0,
             open_since: BTreeMap::new(),
             broken: Vec::new(),
+            clock,
+            shared: ledger,
             keyed: !faults.crashes.is_empty() || faults.store.fails.0 > 0.0,
         };
         for node in 0..world.players.len() {
@@ -152,6 +162,7 @@ impl<'a, O: Observer> World<'a, O> {
                 break;
             };
             self.now = next.max(self.now);
+            self.clock.set(Mono(self.now.0));
             self.arrivals();
             while let Some(happening) = self.script.due(self.now) {
                 self.happen(happening);
@@ -504,6 +515,11 @@ impl<'a, O: Observer> World<'a, O> {
             } => {
                 self.tell(&Trace::LateBounce { message });
                 self.bounce(node as usize, flow, seq);
+            }
+            Happening::LedgerForgets => {
+                if let Some(ledger) = &self.shared {
+                    ledger.lose_state();
+                }
             }
             Happening::Gauge => {
                 for node in 0..self.players.len() {

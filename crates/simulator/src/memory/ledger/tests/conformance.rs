@@ -3,6 +3,7 @@ use outflow_core::time::{Mono, Nanos, Now, Wall};
 use outflow_ports::conformance::ledger::{self, Harness};
 
 use crate::memory::ledger::{LedgerLink, LinkFaults, MemoryLedger, Settings, WorldClock};
+use crate::memory::window::Window;
 
 /// A new year, so that wall clocks look like wall clocks.
 const NEW_YEAR: i64 = 1_767_225_600_000_000_000;
@@ -76,4 +77,33 @@ fn a_connection_that_wavers() {
             ..LinkFaults::default()
         })
     });
+}
+
+/// Whatever the network does to requests and answers, no limit is exceeded.
+#[test]
+fn a_connection_that_fails() {
+    let window = |from, until| Window {
+        from: Mono(Nanos::from_millis(from).0),
+        until: Mono(Nanos::from_millis(until).0),
+    };
+    let make = || {
+        Virtual::new(LinkFaults {
+            latency_min: Nanos(100_000),
+            latency_max: Nanos::from_millis(7),
+            loss_permille: 100,
+            stalls: vec![window(1_000, 1_100), window(3_000, 3_600)],
+            cuts: vec![window(2_000, 2_300)],
+            ..LinkFaults::default()
+        })
+    };
+    for case in [
+        "buckets hold for all",
+        "spaced tokens are spaced for all",
+        "quotas hold for all",
+        "large costs count",
+        "changed numbers hold",
+        "lost state is no fresh burst",
+    ] {
+        assert!(ledger::exercise_one(case, make), "there is no case {case}");
+    }
 }
