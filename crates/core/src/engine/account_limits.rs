@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::feed::{Demand, Feed};
+use super::feed::Feed;
 use crate::class::Class;
 use crate::handle::{AccountId, AccountLimitId, LaneId};
 use crate::limit::need::Need;
@@ -210,6 +210,9 @@ impl AccountLimits {
                 }
             }
         }
+        // Leased tokens shut it again when their life ends.
+        let lapses = owned.limits.iter().filter_map(|&id| self.get(id)?.limit.lapses_at(now));
+        let next = next.into_iter().chain(lapses).min();
         let owned = self.owners.get_mut(&owner)?;
         if owned.timer != next {
             if let Some(at) = std::mem::replace(&mut owned.timer, next) {
@@ -293,15 +296,6 @@ impl AccountLimits {
                     self.hungry.push(id);
                 }
             }
-        }
-    }
-
-    /// What an account's limit should have ready: one message of any class.
-    pub fn demand(entry: &AccountLimit) -> Demand {
-        Demand {
-            class: Class::Low,
-            cost: entry.cost_max,
-            flows: 1,
         }
     }
 

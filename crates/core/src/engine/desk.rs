@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::account_limits::{AccountLimit, AccountLimits, Owner};
+use super::feed::Demand;
 use super::limits::Maker;
 use crate::account::AccountSpec;
 use crate::class::Class;
@@ -18,6 +19,9 @@ use crate::policy::applied::Applied;
 use crate::policy::set::Policies;
 use crate::pool::{ClassMask, Pool, PoolSettings, SessionCaps};
 use crate::time::{Mono, Nanos, Now};
+
+/// Lanes that may want an account's tokens at once, for the size of a lease.
+const LANES_GUESSED: usize = 8;
 
 /// One lane: pool x destination.
 #[derive(Debug)]
@@ -444,6 +448,27 @@ impl Desk {
             .min()
             .unwrap_or(Mono::NEVER);
         self.limits.next_wake().min(blocked).min(pools)
+    }
+
+    /// What the lanes of an account's pool want of its limits, if anything.
+    pub fn demand(&self, id: AccountLimitId) -> Option<Demand> {
+        let entry = self.limits.get(id)?;
+        let (Owner::Account(account) | Owner::Pair(account, _)) = *entry.owners.first()?;
+        let wanted = self.pool(self.account(account)?.pool).wanted();
+        let class = Class::ALL.into_iter().find(|&class| wanted.contains(class))?;
+        let others_below = class.below().any(|class| wanted.contains(class));
+        Some(Demand { class, cost: entry.cost_max, flows: LANES_GUESSED, others_below })
+    }
+
+    /// Has the limits of a pool's accounts looked at: its lanes want something.
+    pub fn note_hungry(&mut self, pool: PoolId) {
+        let ids = self.accounts.iter().enumerate().filter_map(|(index, account)| {
+            let account = account.as_ref()?;
+            (account.pool == pool).then_some(AccountId(index as u32))
+        });
+        for id in ids.collect::<Vec<_>>() {
+            self.limits.note_hungry(Owner::Account(id));
+        }
     }
 
     /// Sessions, open or opening, of all pools.

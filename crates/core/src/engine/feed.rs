@@ -65,9 +65,14 @@ pub(super) struct Feed {
 
 /// What stands before a limit that needs tokens.
 pub(super) struct Demand {
+    /// The most urgent class that wants tokens.
     pub class: Class,
     pub cost: u32,
+    /// How many flows of that class stand there.
     pub flows: usize,
+    /// Whether less urgent ones stand there too: they could not use what is
+    /// leased for this class.
+    pub others_below: bool,
 }
 
 impl Feed {
@@ -136,7 +141,8 @@ impl Feed {
         };
         let low = Need::whole(demand.cost.max(self.use_per_request / 2));
         if limit.fits(now, demand.class, low) {
-            return Mono::NEVER;
+            // Enough for now; what lapses unused must be asked for again.
+            return limit.lapses_at(now).unwrap_or(Mono::NEVER);
         }
         self.use_per_request = (self.use_per_request + self.taken).div_ceil(2);
         self.taken = 0;
@@ -144,9 +150,8 @@ impl Feed {
             .unwrap_or(u32::MAX)
             .saturating_mul(demand.cost);
         let first = (limit.spec().capacity() / FIRST_SHARE).max(1);
-        let tokens = self
-            .use_per_request
-            .saturating_mul(2)
+        let ahead = if demand.others_below { 0 } else { self.use_per_request.saturating_mul(2) };
+        let tokens = ahead
             .max(waiting.min(first))
             .max(demand.cost)
             .min(limit.spec().capacity());

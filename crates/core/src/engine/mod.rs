@@ -32,7 +32,6 @@ mod sweep;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use self::account_limits::AccountLimits;
 use self::action::{Action, Record};
 use self::appends::Appends;
 use self::budgets::Budgets;
@@ -277,6 +276,9 @@ impl Engine {
                 .desk
                 .pool_mut(pool)
                 .set_backlog(lane, mask, waiting);
+            if self.counter.settings.leased {
+                self.counter.desk.note_hungry(pool);
+            }
         }
     }
 
@@ -343,10 +345,9 @@ impl Engine {
     /// Gives limits that spend granted tokens what they lack.
     fn feed(&mut self, now: &Now) {
         while let Some(place) = self.schedule.take_fed() {
-            let demand = self.schedule.wanted_at(place).map(|(class, cost)| Demand {
-                class,
-                cost,
-                flows: self.schedule.demand_at(place),
+            let demand = self.schedule.wanted_at(place).map(|(class, cost)| {
+                let (flows, others_below) = self.schedule.demand_at(place, class);
+                Demand { class, cost, flows, others_below }
             });
             let taken = self.schedule.take_spent(place);
             let Some(feed) = self
@@ -368,10 +369,10 @@ impl Engine {
         }
         let counter = &mut self.counter;
         while let Some(id) = counter.desk.limits.pop_hungry() {
+            let demand = counter.desk.demand(id);
             let Some(entry) = counter.desk.limits.get_mut(id) else {
                 continue;
             };
-            let demand = AccountLimits::demand(entry);
             let Some(feed) = &mut entry.feed else {
                 continue;
             };
@@ -380,7 +381,7 @@ impl Engine {
                 now,
                 LimitId::Account(id),
                 limit,
-                Some(demand),
+                demand,
                 appends,
                 &mut counter.actions,
             );

@@ -51,6 +51,12 @@ impl Lease {
         }
     }
 
+    /// When the first batch becomes void.
+    pub fn lapses_at(&self, now: Mono) -> Option<Mono> {
+        let held = self.batches.iter().filter(|batch| batch.tokens > 0 && batch.ends_at > now);
+        held.map(|batch| batch.ends_at).min()
+    }
+
     fn forget(&mut self, now: Mono) {
         self.batches
             .retain(|batch| batch.tokens > 0 && batch.ends_at > now);

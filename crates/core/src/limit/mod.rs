@@ -239,6 +239,14 @@ impl Limit {
         }
     }
 
+    /// When the first of its leased tokens become void; none if none are held.
+    pub fn lapses_at(&self, now: &Now) -> Option<Mono> {
+        match &self.source {
+            Source::Owned(_) => None,
+            Source::Leased(lease) => lease.lapses_at(now.mono),
+        }
+    }
+
     /// Empties a lease and yields what is still good, to be given back.
     pub fn drain(&mut self, now: &Now) -> Vec<Grant> {
         match &mut self.source {

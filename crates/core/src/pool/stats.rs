@@ -2,7 +2,7 @@
 
 use crate::handle::{AccountId, LaneId};
 
-use super::Pool;
+use super::{ClassMask, Pool};
 
 /// Sessions by what they are doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +45,11 @@ pub struct Work {
 }
 
 impl Pool {
+    /// The classes for which some lane wants an account.
+    pub fn wanted(&self) -> ClassMask {
+        self.demand.present()
+    }
+
     /// Sessions of the whole pool.
     pub fn counts(&self) -> Counts {
         self.counts

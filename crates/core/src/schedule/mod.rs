@@ -294,15 +294,12 @@ impl Schedule {
         booked + waiting
     }
 
-    /// How many nodes and booked flows want tokens of a place.
-    pub fn demand_at(&self, id: PlaceId) -> usize {
+    /// How many tenants' queues and booked flows of a class want tokens of a
+    /// place, and whether less urgent ones do.
+    pub fn demand_at(&self, id: PlaceId, class: Class) -> (usize, bool) {
         let place = self.place(id);
-        place.book.len()
-            + place
-                .classes
-                .iter()
-                .map(|queue| queue.nodes.len())
-                .sum::<usize>()
+        let booked = place.book.iter().filter(|(other, ..)| *other == class).count();
+        (booked + place.class(class).nodes.len(), place.has_demand_below(class))
     }
 
     /// Tokens taken from a fed limit since this was last asked.

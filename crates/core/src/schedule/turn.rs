@@ -2,6 +2,7 @@
 //! schedule. The terms are those of the module's doc.
 
 use super::entry::Standing;
+use super::node::NodeId;
 use super::place::{Holder, PlaceId, Ticket};
 use super::{Outlet, Schedule, Task};
 use crate::class::Class;
@@ -84,15 +85,9 @@ impl Schedule {
             self.collect(now, flow, Some(stop), outlet);
             return true;
         }
-        let Some((class, by_credit)) = self.class_to_serve(id) else {
+        let Some((class, by_credit, node, flow)) = self.next_turn(now, id, outlet) else {
             return false;
         };
-        let Some((node, flow)) = self.first_waiter(id, class) else {
-            return false;
-        };
-        if !self.may_turn(now, id, class, flow, by_credit, outlet) {
-            return false;
-        }
         let tag = self.nodes.get(node).queued_at.map_or(0, |(tag, _)| tag);
         self.leave_queue(flow);
         if by_credit {
@@ -225,19 +220,33 @@ impl Schedule {
         }
     }
 
-    /// The most urgent class that waits, or a lower one that earned a turn.
-    fn class_to_serve(&self, id: PlaceId) -> Option<(Class, bool)> {
+    /// The waiter whose turn it is: of a lower class that earned one, else of
+    /// the most urgent class that waits.
+    fn next_turn(
+        &self,
+        now: &Now,
+        id: PlaceId,
+        outlet: &impl Outlet,
+    ) -> Option<(Class, bool, NodeId, FlowId)> {
+        let (highest, earned) = self.classes_to_serve(id)?;
+        let candidates = earned.map(|class| (class, true)).into_iter().chain([(highest, false)]);
+        candidates.into_iter().find_map(|(class, by_credit)| {
+            let (node, flow) = self.first_waiter(id, class)?;
+            self.may_turn(now, id, class, flow, by_credit, outlet)
+                .then_some((class, by_credit, node, flow))
+        })
+    }
+
+    /// The most urgent class that waits, and a lower one that earned a turn.
+    fn classes_to_serve(&self, id: PlaceId) -> Option<(Class, Option<Class>)> {
         let place = self.place(id);
-        let highest = Class::ALL
-            .into_iter()
-            .find(|&c| !place.class(c).nodes.is_empty())?;
+        let waits = |class: &Class| !place.class(*class).nodes.is_empty();
+        let highest = Class::ALL.into_iter().find(waits)?;
         let earned = highest.below().find(|&class| {
-            let cost = self
-                .first_waiter(id, class)
-                .map(|(_, flow)| self.entry(flow).cost);
+            let cost = self.first_waiter(id, class).map(|(_, flow)| self.entry(flow).cost);
             cost.is_some_and(|cost| place.class(class).credit >= u64::from(cost) * 1_000)
         });
-        Some(earned.map_or((highest, false), |class| (class, true)))
+        Some((highest, earned))
     }
 
     /// Whether a waiter's turn has come.
@@ -523,17 +532,20 @@ impl Schedule {
                     Mono(0),
                 );
             }
-            if let Some((class, by_credit)) = self.class_to_serve(id)
-                && let Some((_, flow)) = self.first_waiter(id, class)
-            {
-                if let Some(need) = self.turn_need(now, id, flow, by_credit) {
-                    let cost = self.entry(flow).cost;
-                    let paced = if self.others_may_come(id, flow) {
-                        place.paced_until(now.mono, cost)
-                    } else {
-                        now.mono
-                    };
-                    consider(need, class, paced);
+            if let Some((highest, earned)) = self.classes_to_serve(id) {
+                let turns = [(Some(highest), false), (earned, true)];
+                for (class, by_credit) in turns {
+                    let Some(class) = class else { continue };
+                    let Some((_, flow)) = self.first_waiter(id, class) else { continue };
+                    if let Some(need) = self.turn_need(now, id, flow, by_credit) {
+                        let cost = self.entry(flow).cost;
+                        let paced = if self.others_may_come(id, flow) {
+                            place.paced_until(now.mono, cost)
+                        } else {
+                            now.mono
+                        };
+                        consider(need, class, paced);
+                    }
                 }
             }
         }
@@ -558,10 +570,7 @@ impl Schedule {
         {
             return true;
         }
-        self.class_to_serve(id).is_some_and(|(class, by_credit)| {
-            self.first_waiter(id, class)
-                .is_some_and(|(_, flow)| self.may_turn(now, id, class, flow, by_credit, outlet))
-        })
+        self.next_turn(now, id, outlet).is_some()
     }
 
     fn note_cost(&mut self, flow: FlowId) {

@@ -31,6 +31,8 @@ pub enum Happening {
         seq: Seq,
         message: MessageNo,
     },
+    /// The ledger loses its counts.
+    LedgerForgets,
     /// Nodes are asked what they hold.
     Gauge,
 }
@@ -81,6 +83,9 @@ impl Script {
         }
         for at in setup::changes(scenario) {
             script.at(at, Happening::Policies);
+        }
+        for at in &faults.ledger.loses_state {
+            script.at(at.0, Happening::LedgerForgets);
         }
         script.at(Nanos::from_millis(100), Happening::Gauge);
         script

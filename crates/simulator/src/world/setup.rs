@@ -10,10 +10,11 @@ use outflow_core::policy::set::Policies;
 use outflow_core::time::Nanos;
 
 use super::clock::NodeClock;
-use super::ledger::SimLedger;
+use super::ledger::{SimLedger, link_faults};
 use super::player::Player;
 use super::store::WatchedStore;
 use crate::memory::MemoryStore;
+use crate::memory::ledger::MemoryLedger;
 use crate::memory::store;
 use crate::random::Random;
 use crate::scenario::Scenario;
@@ -110,7 +111,7 @@ pub fn changes(scenario: &Scenario) -> Vec<Nanos> {
 }
 
 /// The nodes of a scenario, none of them running yet.
-pub fn players(scenario: &Scenario, seed: u64) -> Vec<Player> {
+pub fn players(scenario: &Scenario, seed: u64, ledger: Option<&MemoryLedger>) -> Vec<Player> {
     (0..scenario.nodes.max(1))
         .map(|node| {
             let wall = scenario.wall_at_zero();
@@ -124,12 +125,10 @@ pub fn players(scenario: &Scenario, seed: u64) -> Vec<Player> {
                 store_faults(scenario, &mut random),
             );
             let random = Random::named(seed, "node", u64::from(node));
-            Player::new(
-                clock,
-                WatchedStore::new(store),
-                SimLedger::default(),
-                random,
-            )
+            let ledger = ledger.map_or_else(SimLedger::default, |ledger| {
+                SimLedger::linked(ledger, link_faults(scenario, node, seed))
+            });
+            Player::new(clock, WatchedStore::new(store), ledger, random)
         })
         .collect()
 }
