@@ -1,1 +1,59 @@
 //! What every ledger must do.
+//!
+//! Reading order: [`Harness`], `fleet` (askers that use what they are granted
+//! as late, as early and as carelessly as they may), then the cases:
+//! `bounds` (never too much), `share` (never too little).
+
+mod bounds;
+mod fleet;
+mod share;
+
+use outflow_core::time::{Mono, Now};
+
+use crate::ledger::Ledger;
+
+/// How a suite drives a ledger.
+pub trait Harness {
+    /// A node's connection to the ledger.
+    type Link: Ledger;
+
+    /// Connects another node.
+    fn link(&mut self) -> Self::Link;
+
+    /// Both clocks, which all nodes share in this suite, and the ledger's
+    /// calendar too.
+    fn now(&self) -> Now;
+
+    /// Time passes, on all clocks, up to this moment.
+    fn advance(&mut self, to: Mono);
+
+    /// The ledger loses its state and can notice that it did.
+    fn lose_state(&mut self);
+}
+
+/// A named case over a fresh ledger.
+pub type Case<H> = (&'static str, fn(&dyn Fn() -> H));
+
+/// All cases.
+pub fn cases<H: Harness>() -> Vec<Case<H>> {
+    let mut cases: Vec<Case<H>> = Vec::new();
+    cases.extend(bounds::cases());
+    cases.extend(share::cases());
+    cases
+}
+
+/// Runs all cases, each over fresh ledgers.
+pub fn exercise<H: Harness>(make: impl Fn() -> H) {
+    for (_, case) in cases() {
+        case(&make);
+    }
+}
+
+/// Runs the one case of this name. Whether there is one.
+pub fn exercise_one<H: Harness>(name: &str, make: impl Fn() -> H) -> bool {
+    let case = cases().into_iter().find(|(of, _)| *of == name);
+    if let Some((_, case)) = case {
+        case(&make);
+    }
+    case.is_some()
+}

@@ -54,3 +54,19 @@ pub(super) fn floor(
     let left = Need(u64::try_from(left).unwrap_or(u64::MAX));
     left.min(Need::whole(count.saturating_sub(cost)))
 }
+
+/// How long until the floor has melted so far that `room` tokens, in
+/// thousandths, cover it; at the latest when the next period begins.
+pub(super) fn melts_in(
+    headroom: Headroom,
+    class: Class,
+    wall: Wall,
+    (count, period, zone): (u32, Period, &Zone),
+    room: Need,
+) -> Nanos {
+    let (start, end) = period.around(wall, zone);
+    let kept = u128::from(headroom.above(class)) * u128::from(count);
+    let covered = u128::from(room.0) * u128::from(end.since(start).0) / kept.max(1);
+    let covered = Nanos(u64::try_from(covered).unwrap_or(u64::MAX));
+    end.since(wall).minus(covered) + Nanos(1)
+}

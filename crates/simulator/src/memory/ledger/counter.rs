@@ -11,6 +11,7 @@ use outflow_core::limit::algorithm::Algorithm;
 use outflow_core::limit::{Fill, LimitSpec, Need, Until};
 use outflow_core::time::{Mono, Nanos, Now};
 
+use super::promises::Promises;
 use super::settings::{Settings, paid};
 use super::spaced::{Runs, Spacing};
 use super::{bucket, calendar, spaced, window};
@@ -71,6 +72,7 @@ pub(super) struct Counter {
     count: Option<Count>,
     /// The largest cost that was asked for.
     cost: u32,
+    promises: Promises,
     /// When the state before this was lost.
     lost_at: Option<Now>,
 }
@@ -82,6 +84,7 @@ impl Counter {
         Self {
             count: None,
             cost: 1,
+            promises: Promises::default(),
             lost_at,
         }
     }
@@ -104,7 +107,16 @@ impl Counter {
                 runs.ask(settings, now.mono, wanted, cost)
             }
             Some(Count::Leases { algorithm, leasing }) => {
-                lease(settings, now, request, cost, algorithm, leasing)
+                let leasing = &*leasing;
+                let mut desk = Desk {
+                    now,
+                    request,
+                    cost,
+                    leasing,
+                    algorithm,
+                    promises: &mut self.promises,
+                };
+                desk.lease(settings)
             }
             None => LeaseAnswer::Refused {
                 retry_after: NEVER_PAUSE,
@@ -173,101 +185,139 @@ fn after_runs(now: &Now, runs: &Runs, cost: u32, spec: &LimitSpec) -> Algorithm 
     algorithm
 }
 
-fn lease(
-    settings: &Settings,
-    now: &Now,
-    request: &LeaseRequest,
+/// A request before a count that leases.
+struct Desk<'a> {
+    now: &'a Now,
+    request: &'a LeaseRequest,
     cost: u32,
-    algorithm: &mut Algorithm,
-    leasing: &Leasing,
-) -> LeaseAnswer {
-    let life = match life(settings, now, request, leasing) {
-        Ok(life) => life,
-        Err(retry_after) => return LeaseAnswer::Refused { retry_after },
-    };
-    let floor = floor(now, request, cost, leasing);
-    let at_least = request.at_least.max(1);
-    let wanted = match leasing.inner {
-        // What is not used is lost for a whole window, so nothing is leased in
-        // stock: a node asks for twice what it uses.
-        LimitSpec::SlidingWindow { .. } | LimitSpec::CalendarWindow { .. } => {
-            request.tokens.div_ceil(2)
-        }
-        _ => request.tokens,
-    };
-    let wanted = wanted.max(at_least);
-    let fits = |tokens: u32| algorithm.fits(now, Need::whole(tokens) + floor);
-    if !fits(at_least) {
-        let retry_after = retry_after(now, algorithm, leasing, (at_least, wanted), floor);
-        return LeaseAnswer::Refused { retry_after };
-    }
-    let tokens = largest(at_least, wanted, fits);
-    algorithm.take(now, tokens);
-    LeaseAnswer::Leased {
-        tokens,
-        life,
-        wait: Nanos::ZERO,
-        spacing: Nanos::ZERO,
-    }
+    leasing: &'a Leasing,
+    algorithm: &'a mut Algorithm,
+    promises: &'a mut Promises,
 }
 
-fn life(
-    settings: &Settings,
-    now: &Now,
-    request: &LeaseRequest,
-    leasing: &Leasing,
-) -> Result<Nanos, Nanos> {
-    match &request.spec {
-        LimitSpec::CalendarWindow { period, zone, .. } => {
-            calendar::life(settings, now.wall, (*period, zone))
+impl Desk<'_> {
+    fn lease(&mut self, settings: &Settings) -> LeaseAnswer {
+        let life = match self.life(settings) {
+            Ok(life) => life,
+            Err(retry_after) => return LeaseAnswer::Refused { retry_after },
+        };
+        let (now, floor) = (self.now, self.floor());
+        let at_least = self.request.at_least.max(1);
+        let wanted = self.wanted().max(at_least);
+        let lot = self.lot().min(wanted).max(at_least);
+        let contended = self.promises.are_open(now.mono, self.request.class);
+        let least = if contended { lot } else { at_least };
+        let fits = |tokens: u32| self.algorithm.fits(now, Need::whole(tokens) + floor);
+        if !fits(least) {
+            let retry_after = self.refuse(lot, at_least, floor);
+            return LeaseAnswer::Refused { retry_after };
         }
-        _ => Ok(leasing.life),
+        let tokens = largest(least, wanted, fits);
+        self.algorithm.take(now, tokens);
+        LeaseAnswer::Leased {
+            tokens,
+            life,
+            wait: Nanos::ZERO,
+            spacing: Nanos::ZERO,
+        }
     }
-}
 
-fn floor(now: &Now, request: &LeaseRequest, cost: u32, leasing: &Leasing) -> Need {
-    let (headroom, class) = (request.headroom, request.class);
-    match &request.spec {
-        LimitSpec::TokenBucket { burst, .. } => {
-            bucket::floor(headroom, class, *burst, leasing.inner.capacity(), cost)
+    fn wanted(&self) -> u32 {
+        match self.leasing.inner {
+            // What is not used is lost for a whole window, so nothing is leased
+            // in stock: a node asks for twice what it uses.
+            LimitSpec::SlidingWindow { .. } | LimitSpec::CalendarWindow { .. } => {
+                self.request.tokens.div_ceil(2)
+            }
+            _ => self.request.tokens,
         }
-        LimitSpec::CalendarWindow {
+    }
+
+    /// What is worth coming for: what accrues in a part of a life.
+    fn lot(&self) -> u32 {
+        match &self.leasing.inner {
+            LimitSpec::TokenBucket { rate, .. } => {
+                let lot = u128::from(self.leasing.life.0 / LOTS) * u128::from(rate.count);
+                let lot = lot / u128::from(rate.per.0.max(1));
+                u32::try_from(lot).unwrap_or(u32::MAX)
+            }
+            _ => 1,
+        }
+    }
+
+    fn life(&self, settings: &Settings) -> Result<Nanos, Nanos> {
+        match &self.request.spec {
+            LimitSpec::CalendarWindow { period, zone, .. } => {
+                calendar::life(settings, self.now.wall, (*period, zone))
+            }
+            _ => Ok(self.leasing.life),
+        }
+    }
+
+    fn floor(&self) -> Need {
+        let (headroom, class) = (self.request.headroom, self.request.class);
+        match &self.request.spec {
+            LimitSpec::TokenBucket { burst, .. } => {
+                let holds = self.leasing.inner.capacity();
+                bucket::floor(headroom, class, *burst, holds, self.cost)
+            }
+            LimitSpec::CalendarWindow {
+                count,
+                period,
+                zone,
+            } => {
+                let quota = (*count, *period, zone);
+                calendar::floor(headroom, class, self.now.wall, quota, self.cost)
+            }
+            _ => Need::ZERO,
+        }
+    }
+
+    /// Sends somebody away until a lot will be there, or else the least.
+    fn refuse(&mut self, lot: u32, at_least: u32, floor: Need) -> Nanos {
+        if let Some(retry_after) = self.melts_in(at_least, floor) {
+            return retry_after;
+        }
+        let until = |tokens: u32| self.algorithm.until(self.now, Need::whole(tokens) + floor);
+        let until = match until(lot) {
+            Until::Never => until(at_least),
+            until => until,
+        };
+        let first = match until {
+            Until::Now => self.now.mono,
+            Until::At(at) if at < Mono::NEVER => at,
+            _ => return NEVER_PAUSE,
+        };
+        let rate = self.leasing.inner.shape().rate;
+        let takes = rate.map_or(Nanos::ZERO, |rate| rate.time_for(u64::from(lot)));
+        let at = self.promises.add(self.request.class, first, takes);
+        at.since(self.now.mono)
+    }
+
+    /// When the floor of a quota lets the least through.
+    fn melts_in(&self, at_least: u32, floor: Need) -> Option<Nanos> {
+        let LimitSpec::CalendarWindow {
             count,
             period,
             zone,
-        } => {
-            let quota = (*count, *period, zone);
-            calendar::floor(headroom, class, now.wall, quota, cost)
+        } = &self.request.spec
+        else {
+            return None;
+        };
+        if floor == Need::ZERO {
+            return None;
         }
-        _ => Need::ZERO,
-    }
-}
-
-/// When a lot worth asking for will be there, or else the least.
-fn retry_after(
-    now: &Now,
-    algorithm: &Algorithm,
-    leasing: &Leasing,
-    (at_least, wanted): (u32, u32),
-    floor: Need,
-) -> Nanos {
-    let lot = match &leasing.inner {
-        LimitSpec::TokenBucket { rate, .. } => {
-            let lot = u128::from(leasing.life.0 / LOTS) * u128::from(rate.count);
-            let lot = lot / u128::from(rate.per.0.max(1));
-            u32::try_from(lot).unwrap_or(u32::MAX).min(wanted)
-        }
-        _ => at_least,
-    };
-    let until = |tokens: u32| algorithm.until(now, Need::whole(tokens) + floor);
-    let until = match until(lot.max(at_least)) {
-        Until::Never => until(at_least),
-        until => until,
-    };
-    match until {
-        Until::At(at) if at < Mono::NEVER => at.since(now.mono),
-        Until::Now => Nanos::ZERO,
-        _ => NEVER_PAUSE,
+        let free = count.saturating_sub(self.algorithm.used(self.now));
+        let room = Need::whole(free).minus(Need::whole(at_least));
+        let quota = (*count, *period, zone);
+        let (headroom, class) = (self.request.headroom, self.request.class);
+        Some(calendar::melts_in(
+            headroom,
+            class,
+            self.now.wall,
+            quota,
+            room,
+        ))
     }
 }
 

@@ -11,14 +11,15 @@
 //! known; who comes too early hears when to come.
 //!
 //! Reading order: `clock`, [`Settings`]; `counter` (one limit) with `bucket`,
-//! `spaced`, `window` and `calendar` (how each algorithm is leased); `shared`
-//! (all limits), [`LedgerLink`].
+//! `spaced`, `window` and `calendar` (how each algorithm is leased) and
+//! `promises` (who comes when); `shared` (all limits), [`LedgerLink`].
 
 mod bucket;
 mod calendar;
 mod clock;
 mod counter;
 mod link;
+mod promises;
 mod settings;
 mod shared;
 mod spaced;
@@ -69,3 +70,6 @@ impl MemoryLedger {
         self.shared.borrow().stats
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -120,6 +120,13 @@ impl Shared {
         self.lost_at = Some(self.clock.at(world));
     }
 
+    /// Forgets all counts without knowing: what a ledger must never do.
+    #[cfg(test)]
+    pub fn forget_all(&mut self) {
+        self.counters.clear();
+        self.lost_at = None;
+    }
+
     pub fn step_clock(&mut self, world: Mono, by: i64) {
         self.advance(world);
         self.clock.at(world);

@@ -5,7 +5,8 @@
 //! the time for the answer to arrive, `c` the largest cost. The next run begins
 //! `c / rate` after that, so `R` is the tolerance that is given up, once per
 //! run. Runs grow while somebody was refused meanwhile, up to a second's worth,
-//! so that a busy limit loses little and an idle one keeps nobody waiting.
+//! so that a busy limit loses little and an idle one keeps nobody waiting. Those
+//! who were refused come back in the order in which they were.
 //!
 //! Small buckets are leased this way too. Their burst allows two runs to
 //! overlap by `(burst - c) / rate`: what is used in a time `T` is at most `c`
@@ -45,8 +46,8 @@ pub(super) struct Runs {
     ends_at: Mono,
     /// The size of the last run.
     pub tokens: u32,
-    /// Whether somebody was refused since it began.
-    refused: bool,
+    /// How many were refused since it began.
+    refused: u32,
 }
 
 impl Runs {
@@ -56,7 +57,7 @@ impl Runs {
             spacing,
             ends_at,
             tokens: 0,
-            refused: false,
+            refused: 0,
         }
     }
 
@@ -73,14 +74,15 @@ impl Runs {
     pub fn ask(&mut self, settings: &Settings, now: Mono, wanted: u32, cost: u32) -> LeaseAnswer {
         let free_at = self.free_at(cost);
         if now < free_at {
-            self.refused = true;
-            let retry_after = free_at.since(now);
+            let after_others = Nanos(settings.round_trip.0 / 8).times(u64::from(self.refused));
+            let retry_after = free_at.since(now) + after_others;
+            self.refused += 1;
             return LeaseAnswer::Refused { retry_after };
         }
         let rate = self.spacing.rate;
         let gap = rate.time_for(1);
         let most = settings.run_max.0 / gap.0.max(1);
-        let grown = if self.refused {
+        let grown = if self.refused > 0 {
             self.tokens.saturating_mul(2)
         } else {
             0
@@ -89,7 +91,7 @@ impl Runs {
         let tokens = wanted.max(grown).min(most).max(cost);
         let life = settings.life_min() + gap.times(u64::from(tokens - cost));
         self.tokens = tokens;
-        self.refused = false;
+        self.refused = 0;
         self.ends_at = now + paid(life);
         LeaseAnswer::Leased {
             tokens,

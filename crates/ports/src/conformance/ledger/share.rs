@@ -1,0 +1,123 @@
+//! Never too little: what a limit allows is used if somebody wants it, and the
+//! urgent find something.
+
+use outflow_core::class::Class;
+use outflow_core::engine::event::LeaseAnswer;
+use outflow_core::limit::Headroom;
+use outflow_core::time::Nanos;
+
+use super::bounds::spec;
+use super::fleet::{Fleet, Habit};
+use super::{Case, Harness};
+use crate::conformance::guarantee;
+
+pub(super) fn cases<H: Harness>() -> Vec<Case<H>> {
+    vec![
+        ("a fast limit is used up", a_fast_limit_is_used_up),
+        ("small bursts are of use", small_bursts_are_of_use),
+        ("nobody is left out", nobody_is_left_out),
+        ("urgent tokens are kept", urgent_tokens_are_kept),
+        ("a quota's floor melts", a_quotas_floor_melts),
+    ]
+}
+
+/// Greedy askers get at least so many thousandths of a limit, and no more than
+/// all of it.
+fn used_up<H: Harness>(make: &dyn Fn() -> H, text: &str, askers: usize, per_second: u64) {
+    let spec = spec(text);
+    let mut fleet = Fleet::new(make(), &spec, 6);
+    fleet.add(askers, Habit::Greedy);
+    fleet.run(Nanos::from_secs(3));
+    let from = fleet.harness.now().mono;
+    fleet.run(Nanos::from_secs(10));
+    let kept = guarantee::check(&spec, &fleet.uses);
+    assert_eq!(kept, Ok(()), "{text} is exceeded by greed");
+    let used = fleet.used_since(from);
+    assert!(
+        used >= per_second * 10,
+        "{askers} askers used {used} of {text} in 10 s"
+    );
+}
+
+fn a_fast_limit_is_used_up<H: Harness>(make: &dyn Fn() -> H) {
+    for askers in [1, 4, 16] {
+        used_up(make, "1000/s burst 100", askers, 980);
+    }
+    used_up(make, "100/s burst 10", 4, 98);
+    used_up(make, "50/s burst 100", 4, 49);
+}
+
+fn small_bursts_are_of_use<H: Harness>(make: &dyn Fn() -> H) {
+    for askers in [1, 4] {
+        used_up(make, "10/s burst 1", askers, 9);
+        used_up(make, "1000/s burst 20", askers, 900);
+        used_up(make, "40/s spaced", askers, 36);
+        used_up(make, "500/s spaced", askers, 450);
+    }
+}
+
+fn nobody_is_left_out<H: Harness>(make: &dyn Fn() -> H) {
+    for text in [
+        "1000/s burst 100",
+        "40/s spaced",
+        "10/s burst 1",
+        "3000/min",
+    ] {
+        let mut fleet = Fleet::new(make(), &spec(text), 7);
+        fleet.add(4, Habit::Greedy);
+        fleet.run(Nanos::from_secs(20));
+        let shares: Vec<u64> = fleet.askers.iter().map(|asker| asker.spent).collect();
+        let all: u64 = shares.iter().sum();
+        let least = shares.iter().min().copied().unwrap_or(0);
+        // An even share would be a quarter.
+        assert!(least * 16 >= all, "{text} is shared as {shares:?}");
+    }
+}
+
+fn urgent_tokens_are_kept<H: Harness>(make: &dyn Fn() -> H) {
+    let spec = spec("1000/s burst 100");
+    let mut fleet = Fleet::new(make(), &spec, 8);
+    fleet.keep(Headroom([300, 0, 0, 0]));
+    fleet.add(3, Habit::Greedy);
+    for asker in &mut fleet.askers {
+        asker.class = Class::Low;
+    }
+    fleet.run(Nanos::from_secs(2));
+    let from = fleet.harness.now().mono;
+    fleet.run(Nanos::from_secs(5));
+    let used = fleet.used_since(from);
+    assert!(used >= 4_900, "headroom costs no rate: {used} in 5 s");
+    let urgent = fleet.add(1, Habit::Idle);
+    urgent.class = Class::Critical;
+    let answer = fleet.hear(30);
+    let LeaseAnswer::Leased { tokens, .. } = answer else {
+        unreachable!("the urgent find nothing: {answer:?}");
+    };
+    assert!(tokens >= 25, "the urgent find {tokens} of 30");
+    fleet.run(Nanos::from_secs(1));
+    let kept = guarantee::check(&spec, &fleet.uses);
+    assert_eq!(kept, Ok(()), "headroom is within the burst");
+}
+
+fn a_quotas_floor_melts<H: Harness>(make: &dyn Fn() -> H) {
+    let spec = spec("600/min@UTC");
+    let mut fleet = Fleet::new(make(), &spec, 9);
+    fleet.keep(Headroom([500, 0, 0, 0]));
+    fleet.add(2, Habit::Greedy);
+    // To the next full minute, so that a whole one is ahead.
+    let minute = 60_000_000_000;
+    let into = fleet.harness.now().wall.0.rem_euclid(minute);
+    fleet.run(Nanos(into.abs_diff(minute)));
+    let from = fleet.harness.now().mono;
+    fleet.run(Nanos::from_secs(20));
+    let early = fleet.used_since(from);
+    assert!(
+        (200..=500).contains(&early),
+        "of a kept half a third melted: {early}"
+    );
+    fleet.run(Nanos::from_secs(38));
+    let late = fleet.used_since(from);
+    assert!(late >= 570, "in the end all of it is used: {late}");
+    let kept = guarantee::check(&spec, &fleet.uses);
+    assert_eq!(kept, Ok(()), "a quota is exceeded");
+}

@@ -1,0 +1,5 @@
+//! The ledger keeps the contract, over good connections and bad ones.
+
+mod broken;
+mod conformance;
+mod nodes;
