@@ -162,10 +162,7 @@ impl<'a, O: Observer> World<'a, O> {
             self.boot(node);
         }
         let ends = self.scenario.ends();
-        loop {
-            let Some(next) = self.next_time().filter(|&next| next <= ends) else {
-                break;
-            };
+        while let Some(next) = self.next_time().filter(|&next| next <= ends) {
             self.now = next.max(self.now);
             self.arrivals();
             while let Some(happening) = self.script.due(self.now) {
