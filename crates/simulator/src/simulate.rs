@@ -10,6 +10,7 @@ use crate::scenario::Scenario;
 use crate::summary::Summary;
 use crate::trace::{Observer, Trace, Violation};
 use crate::world::World;
+use crate::world::sabotage::Sabotage;
 
 /// Checkers and recorder side by side.
 struct Watch {
@@ -47,15 +48,25 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Outcome, String> {
 
 /// Runs a scenario once.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<(Summary, Vec<Violation>), String> {
+    run_broken(scenario, seed, None)
+}
+
+/// Runs a scenario once, with nodes that are broken in one way or in none.
+pub fn run_broken(
+    scenario: &Scenario,
+    seed: u64,
+    sabotage: Option<Sabotage>,
+) -> Result<(Summary, Vec<Violation>), String> {
     let sessions: u32 = scenario
         .accounts
         .iter()
         .map(|account| account.count.max(1) * account.connections.unwrap_or(8))
         .sum();
+    let by_domain = scenario.traffic.iter().any(|source| source.domains > 0);
     let bounds = memory::Bounds {
         heads_per_flow: u64::from(HEADS_MAX),
         // Beside those of its domains, a destination has flows of its own.
-        flows_extra: 64,
+        flows_extra: if by_domain { 64 } else { 0 },
         limits_extra: 0,
         in_flight: u64::from(sessions) * u64::from(scenario.nodes.max(1)),
         sessions: u64::from(sessions),
@@ -65,7 +76,11 @@ pub fn run(scenario: &Scenario, seed: u64) -> Result<(Summary, Vec<Violation>), 
         checkers: Checkers::for_scenario(scenario, bounds),
         recorder: Recorder::default(),
     };
-    let (mut watch, end, mut violations) = World::new(scenario, seed, watch)?.run();
+    let mut world = World::new(scenario, seed, watch)?;
+    if let Some(sabotage) = sabotage {
+        world = world.sabotaged(sabotage);
+    }
+    let (mut watch, end, mut violations) = world.run();
     violations.extend(watch.checkers.finish(end, scenario.drain.is_some()));
     Ok((watch.recorder.finish(&scenario.name, seed, end), violations))
 }

@@ -7,7 +7,8 @@
 //!
 //! Reading order: `clock`, `transport`, `resolver`, `store`, `ledger` (the
 //! ports), `player` (a node), `cast` (who is who), `setup` (from data),
-//! `dispatch` (what a node hands over), `script` (what goes wrong), then this.
+//! `dispatch` (what a node hands over), `script` (what goes wrong), `sabotage`
+//! (what is broken on purpose), then this.
 
 mod cast;
 pub mod clock;
@@ -15,6 +16,7 @@ mod dispatch;
 pub mod ledger;
 mod player;
 pub mod resolver;
+pub mod sabotage;
 mod script;
 mod setup;
 pub mod store;
@@ -29,11 +31,13 @@ use outflow_core::engine::action::Alert;
 use outflow_core::engine::event::Event;
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Recipient, Seq};
+use outflow_core::policy::set::Policies;
 use outflow_core::time::{Mono, Nanos, Wall};
 use outflow_pipeline::Submission;
 
 use self::cast::Cast;
 use self::player::Player;
+use self::sabotage::Sabotage;
 use self::script::{Happening, Script};
 use self::store::Written;
 use crate::memory::ledger::{MemoryLedger, Settings as LedgerSettings, WorldClock};
@@ -96,6 +100,7 @@ pub struct World<'a, O> {
     clock: WorldClock,
     shared: Option<MemoryLedger>,
     broken: Vec<Violation>,
+    sabotage: Option<Sabotage>,
 }
 
 impl<'a, O: Observer> World<'a, O> {
@@ -127,7 +132,7 @@ impl<'a, O: Observer> World<'a, O> {
         });
         let players = setup::players(scenario, seed, ledger.as_ref());
         let faults = &scenario.faults;
-        let mut world = Self {
+        Ok(Self {
             scenario,
             observer,
             now: Nanos::ZERO,
@@ -147,23 +152,30 @@ impl<'a, O: Observer> World<'a, O> {
             broken: Vec::new(),
             clock,
             shared: ledger,
+            sabotage: None,
             keyed: !faults.crashes.is_empty() || faults.store.fails.0 > 0.0,
-        };
-        world.cast.introduce_accounts(Nanos::ZERO, &mut world.observer);
-        for node in 0..world.players.len() {
-            world.boot(node);
-        }
-        Ok(world)
+        })
+    }
+
+    /// The same world, in which every node is broken.
+    #[must_use]
+    pub fn sabotaged(mut self, sabotage: Sabotage) -> Self {
+        self.sabotage = Some(sabotage);
+        self.settings.leased &= sabotage != Sabotage::CountsAlone;
+        let disks = self.players.iter_mut().filter_map(|it| it.disk.as_mut());
+        disks.for_each(|(store, _)| store.sabotage(sabotage));
+        self
     }
 
     /// Runs to the end. The observer, when the end was, and what was found
     /// wrong inside an engine.
     pub fn run(mut self) -> (O, Nanos, Vec<Violation>) {
+        for node in 0..self.players.len() {
+            self.boot(node);
+        }
         let ends = self.scenario.ends();
-        loop {
-            let Some(next) = self.next_time().filter(|&next| next <= ends) else {
-                break;
-            };
+        self.cast.introduce_accounts(Nanos::ZERO, &mut self.observer);
+        while let Some(next) = self.next_time().filter(|&next| next <= ends) {
             self.now = next.max(self.now);
             self.clock.set(Mono(self.now.0));
             self.arrivals();
@@ -304,6 +316,10 @@ impl<'a, O: Observer> World<'a, O> {
                 body: Arc::from(arrival.message.to_le_bytes()),
             });
         }
+        if let Some(sabotage) = self.sabotage {
+            let all = submissions.iter_mut();
+            all.for_each(|submission| sabotage.submission(&now, submission));
+        }
         match node.submit(&now, submissions) {
             Ok(id) => {
                 player.batches.insert(id, messages);
@@ -339,6 +355,9 @@ impl<'a, O: Observer> World<'a, O> {
         };
         let next = node.turn(&now);
         player.turn_at = player.clock.true_time(next).max(self.now);
+        if let Some(sabotage) = self.sabotage {
+            player.turn_at = sabotage.next_turn(self.now, player.turn_at);
+        }
         for attempt in player.answered(now.mono) {
             self.observer.observe(
                 self.now,
@@ -470,8 +489,15 @@ impl<'a, O: Observer> World<'a, O> {
         store.message(seq)
     }
 
+    /// The policies as an engine is told them.
+    fn policies_told(&self) -> Policies {
+        self.sabotage
+            .and_then(|it| setup::policies(&it.scenario(self.scenario), self.now).ok())
+            .unwrap_or_else(|| self.cast.policies.clone())
+    }
+
     fn boot(&mut self, number: usize) {
-        let policies = self.cast.policies.clone();
+        let policies = self.policies_told();
         let Some(player) = self.players.get_mut(number) else {
             return;
         };
@@ -499,8 +525,8 @@ impl<'a, O: Observer> World<'a, O> {
             }
             Happening::Policies => {
                 if let Ok(policies) = setup::policies(self.scenario, self.now) {
-                    self.cast
-                        .change(self.now, policies.clone(), &mut self.observer);
+                    self.cast.change(self.now, policies, &mut self.observer);
+                    let policies = self.policies_told();
                     for player in &mut self.players {
                         if let Some(node) = &mut player.node {
                             let policies = Box::new(policies.clone());
@@ -577,7 +603,11 @@ impl<'a, O: Observer> World<'a, O> {
             && self.broken.is_empty()
             && let Err(what) = node.engine().check(&now)
         {
-            self.broken.push(Violation { at: self.now, checker: "engine", what });
+            self.broken.push(Violation {
+                at: self.now,
+                checker: "engine",
+                what,
+            });
         }
         let held = node
             .engine()

@@ -176,17 +176,29 @@ impl AccountLimits {
         any
     }
 
-    /// Learns the largest cost that an owner may be asked for.
-    pub fn expect_cost(&mut self, owner: Owner, cost: u32) {
+    /// Learns a cost that an owner may be asked for; whether it is a larger one.
+    pub fn expect_cost(&mut self, owner: Owner, cost: u32) -> bool {
         let Some(owned) = self.owners.get(&owner) else {
-            return;
+            return false;
         };
+        let mut larger = false;
         for &id in &owned.limits {
-            if let Some(entry) = self.slab.get_mut(id.index()).and_then(Option::as_mut) {
-                entry.cost_max = entry.cost_max.max(cost);
+            if let Some(entry) = self.slab.get_mut(id.index()).and_then(Option::as_mut)
+                && cost > entry.cost_max
+            {
+                entry.cost_max = cost.min(entry.limit.largest_cost());
                 entry.limit.expect_cost(cost);
+                larger = true;
             }
         }
+        larger
+    }
+
+    /// The largest cost that an owner's limits can ever take.
+    pub fn cost_max(&self, owner: Owner) -> u32 {
+        let limits = self.owners.get(&owner).map(|owned| owned.limits.as_slice());
+        let entries = limits.unwrap_or_default().iter().filter_map(|&id| self.get(id));
+        entries.map(|entry| entry.limit.largest_cost()).min().unwrap_or(u32::MAX)
     }
 
     /// The next owner that another one's send may have shut.

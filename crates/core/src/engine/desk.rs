@@ -358,21 +358,31 @@ impl Desk {
         }
     }
 
-    /// The largest cost that a lane's messages may have.
-    pub fn expect_cost(&mut self, lane: LaneId, cost: u32) {
+    /// A message of this cost waits in a lane: accounts are open only if it fits.
+    pub fn expect_cost(&mut self, now: &Now, lane: LaneId, cost: u32) {
         if cost <= 1 {
             return;
         }
         let pool = self.lane(lane).pool;
-        let ids: Vec<AccountId> = self
-            .accounts()
-            .filter(|(_, account)| account.pool == pool)
-            .map(|(id, _)| id)
-            .collect();
-        for id in ids {
-            self.limits.expect_cost(Owner::Account(id), cost);
-            self.limits.expect_cost(Owner::Pair(id, lane), cost);
+        let accounts = self.accounts().filter(|(_, account)| account.pool == pool);
+        for id in accounts.map(|(id, _)| id).collect::<Vec<_>>() {
+            for owner in [Owner::Account(id), Owner::Pair(id, lane)] {
+                if self.limits.has(owner) && self.limits.expect_cost(owner, cost) {
+                    self.refresh(now, owner);
+                }
+            }
         }
+    }
+
+    /// The largest cost that some account of a lane's pool can ever take.
+    pub fn cost_max(&self, lane: LaneId) -> u32 {
+        let pool = self.lane(lane).pool;
+        let accounts = self.accounts().filter(|(_, account)| account.pool == pool);
+        let able = accounts.map(|(id, _)| {
+            let own = self.limits.cost_max(Owner::Account(id));
+            own.min(self.limits.cost_max(Owner::Pair(id, lane)))
+        });
+        able.max().unwrap_or(u32::MAX)
     }
 
     /// Holds an account back until a time: the far end said so.

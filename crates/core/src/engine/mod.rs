@@ -507,7 +507,7 @@ impl Engine {
                 if head.cost > 1
                     && let Some(lane) = lane
                 {
-                    self.counter.desk.expect_cost(lane, head.cost);
+                    self.counter.desk.expect_cost(now, lane, head.cost);
                 }
                 if let Some(flow) = self.counter.flows.get_mut(id) {
                     flow.heads.push_back(*head);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::action::Action;
+use super::sweep::Sweep;
 use crate::account::AccountSpec;
 use crate::destination::Destination;
 use crate::flow::FlowKey;
@@ -95,12 +96,14 @@ impl Engine {
                 self.limits.join(now, applied, &mut self.schedule, maker)
             })
             .collect();
+        let largest = |place: &PlaceId| Some(self.schedule.limit(*place)?.largest_cost());
+        let cost_max = limits.iter().filter_map(largest).min();
+        let cost_max = cost_max.unwrap_or(u32::MAX).min(self.counter.desk.cost_max(lane));
         let is_slots = |place: &PlaceId| {
             let limit = self.schedule.limit(*place);
             limit.is_some_and(|limit| limit.shape().kind == Kind::Concurrency)
         };
         let slots = limits.iter().copied().filter(is_slots).collect();
-        let cost_max = applied.iter().map(|applied| applied.spec.capacity()).min();
         let gate = self.counter.desk.lane(lane).gate;
         let places: Vec<PlaceId> = limits.iter().copied().chain([gate]).collect();
         let tenant = self.tenant(&key.tenant);
@@ -112,7 +115,7 @@ impl Engine {
             flow.limits = limits;
             flow.slots = slots;
             flow.budgets = budgets;
-            flow.cost_max = cost_max.unwrap_or(u32::MAX);
+            flow.cost_max = cost_max;
             flow.recipient_rules = (!rules.is_empty()).then(|| Arc::new(rules));
             if flow.pauses > 0 {
                 self.schedule.park(id);
@@ -120,14 +123,13 @@ impl Engine {
         }
     }
 
-    /// Takes a flow out of the schedule, to be attached anew.
-    pub(super) fn detach(&mut self, id: FlowId) {
+    /// Works the limits of a flow out anew. The new ones are joined before the
+    /// old ones are left: a limit that stays keeps its count.
+    pub(super) fn reattach(&mut self, now: &Now, id: FlowId) {
         self.schedule.remove_flow(id);
-        let Some(flow) = self.counter.flows.get_mut(id) else {
-            return;
-        };
-        flow.lane = None;
-        for place in std::mem::take(&mut flow.limits) {
+        let old = self.counter.flows.get_mut(id).map(|flow| std::mem::take(&mut flow.limits));
+        self.attach(now, id);
+        for place in old.unwrap_or_default() {
             self.limits.leave(place, &mut self.schedule);
         }
     }
@@ -156,6 +158,8 @@ impl Engine {
             .desk
             .set_account(now, spec, &counter.policies, &mut counter.maker);
         self.review_account_pauses(id);
+        // What the flows of its pool can ever send may have changed.
+        self.sweeps.push_back(Sweep::relimit());
     }
 
     pub(super) fn relimit_accounts(&mut self, now: &Now) {

@@ -110,8 +110,7 @@ impl Engine {
                     .get(id)
                     .is_some_and(|flow| flow.lane.is_some())
                 {
-                    self.detach(id);
-                    self.attach(now, id);
+                    self.reattach(now, id);
                     self.offer(id);
                 }
             }

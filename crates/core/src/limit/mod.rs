@@ -100,6 +100,17 @@ impl Limit {
         self.spec.shape()
     }
 
+    /// The largest cost that can pass at all. Half of a leased burst pays for
+    /// the life of leases.
+    pub const fn largest_cost(&self) -> u32 {
+        match (&self.source, &self.spec) {
+            (Source::Leased(_), LimitSpec::TokenBucket { burst, .. }) => {
+                if *burst > 1 { *burst / 2 } else { 1 }
+            }
+            _ => self.spec.capacity(),
+        }
+    }
+
     /// Whether a message of this cost can pass at all.
     pub const fn can_ever_fit(&self, cost: u32) -> bool {
         cost <= self.spec.capacity()

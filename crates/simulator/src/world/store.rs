@@ -9,6 +9,7 @@ use outflow_core::message::{Seq, State};
 use outflow_core::time::{Mono, Now, Wall};
 use outflow_ports::store::{BatchId, Recovered, Store, StoreDone, StoreWork};
 
+use super::sabotage::Sabotage;
 use crate::memory::MemoryStore;
 use crate::trace::MessageNo;
 
@@ -29,6 +30,9 @@ pub struct WatchedStore {
     /// The world's number of each message, by the store's.
     numbers: Vec<Option<MessageNo>>,
     batches: BTreeMap<BatchId, Vec<MessageNo>>,
+    sabotage: Option<Sabotage>,
+    /// Acknowledgements that are too early.
+    early: Vec<StoreDone>,
 }
 
 impl WatchedStore {
@@ -39,7 +43,14 @@ impl WatchedStore {
             deferred: Vec::new(),
             numbers: Vec::new(),
             batches: BTreeMap::new(),
+            sabotage: None,
+            early: Vec::new(),
         }
+    }
+
+    /// Breaks it.
+    pub fn sabotage(&mut self, sabotage: Sabotage) {
+        self.sabotage = Some(sabotage);
     }
 
     /// What was written since this was last asked.
@@ -61,6 +72,8 @@ impl WatchedStore {
             deferred: self.deferred,
             numbers: self.numbers,
             batches: BTreeMap::new(),
+            sabotage: self.sabotage,
+            early: Vec::new(),
         };
         // Some of what nobody was told of may have reached the disk.
         let found: Vec<(Seq, MessageNo)> = crashed
@@ -77,6 +90,14 @@ impl WatchedStore {
     /// The world's number of a message.
     pub fn message(&self, seq: Seq) -> Option<MessageNo> {
         self.numbers.get(seq.0 as usize).copied().flatten()
+    }
+
+    /// Acknowledges the batch that was just handed over.
+    fn acknowledge(&mut self, batch: BatchId) {
+        let count = self.batches.get(&batch).map_or(0, Vec::len) as u64;
+        let last = self.inner.last_seq().0;
+        let seqs = (last - count + 1..=last).map(Seq).collect();
+        self.early.push(StoreDone::Accepted { batch, seqs });
     }
 
     fn learn(&mut self, seq: Seq, message: MessageNo) {
@@ -97,10 +118,19 @@ fn number(body: &[u8]) -> Option<MessageNo> {
 
 impl Store for WatchedStore {
     fn recover(&mut self, now: &Now) -> Recovered {
-        self.inner.recover(now)
+        let mut recovered = self.inner.recover(now);
+        if let Some(sabotage) = self.sabotage {
+            sabotage.recovered(&mut recovered);
+        }
+        recovered
     }
 
     fn submit(&mut self, now: &Now, work: StoreWork) {
+        let work = match self.sabotage {
+            Some(sabotage) => sabotage.work(now, work),
+            None => work,
+        };
+        let mut batch_now = None;
         match &work {
             StoreWork::Append {
                 record: Record::Deferral { seq, until, .. },
@@ -111,15 +141,25 @@ impl Store for WatchedStore {
             StoreWork::Accept { batch, messages } => {
                 let numbers = messages.iter().filter_map(|message| number(&message.body));
                 self.batches.insert(*batch, numbers.collect());
+                batch_now = Some(*batch);
             }
             _ => {}
         }
         self.inner.submit(now, work);
+        if self.sabotage == Some(Sabotage::AcknowledgesEarly)
+            && let Some(batch) = batch_now
+        {
+            self.acknowledge(batch);
+        }
     }
 
     fn complete(&mut self, now: &Now, done: &mut Vec<StoreDone>) {
         let before = done.len();
+        done.append(&mut self.early);
         self.inner.complete(now, done);
+        if let Some(sabotage) = self.sabotage {
+            done.retain_mut(|done| sabotage.done(done));
+        }
         for done in done.iter().skip(before) {
             match done {
                 StoreDone::Accepted { batch, seqs } => {

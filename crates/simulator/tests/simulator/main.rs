@@ -1,0 +1,14 @@
+//! Whole runs: broken nodes that checkers must notice, runs that must repeat
+//! themselves, and seeds that must stay silent.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod repeatable;
+mod sabotage;
+mod seeds;

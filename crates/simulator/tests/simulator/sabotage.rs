@@ -1,0 +1,323 @@
+//! Every checker speaks when a node is broken in its way, and not otherwise.
+//!
+//! Each test runs a small scenario twice, sound and broken, on the real
+//! pipeline and engine.
+
+use outflow_simulator::scenario::Scenario;
+use outflow_simulator::simulate::run_broken;
+use outflow_simulator::trace::Violation;
+use outflow_simulator::world::sabotage::Sabotage;
+
+const SEED: u64 = 1;
+
+/// One account with many request slots and one network that takes everything.
+const STAGE: &str = r#"
+title = "A small stage"
+
+[[account]]
+name = "api-1"
+sessions = "slots"
+connections = 50
+
+[[network]]
+name = "google"
+destinations = ["isp:google"]
+protocol = "http"
+latency = { kind = "constant", is = "20ms" }
+"#;
+
+fn scenario(head: &str, rest: &str) -> Scenario {
+    let text = format!("{head}\n{STAGE}\n{rest}");
+    Scenario::parse("sabotage", &text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn violations(scenario: &Scenario, sabotage: Option<Sabotage>) -> Vec<Violation> {
+    run_broken(scenario, SEED, sabotage).unwrap().1
+}
+
+/// The first few, a line each.
+fn lines(violations: &[Violation]) -> String {
+    let first = violations.iter().take(30);
+    first
+        .map(|it| format!("\n  {} at {}: {}", it.checker, it.at, it.what))
+        .collect()
+}
+
+/// The sound run is silent; in the broken one `checker` says `wanted`.
+fn speaks(scenario: &Scenario, sabotage: Sabotage, checker: &str, wanted: &str) {
+    let sound = violations(scenario, None);
+    assert!(sound.is_empty(), "without sabotage:{}", lines(&sound));
+    is_noticed(scenario, sabotage, checker, wanted);
+}
+
+/// In the broken run `checker` says `wanted`.
+fn is_noticed(scenario: &Scenario, sabotage: Sabotage, checker: &str, wanted: &str) {
+    let broken = violations(scenario, Some(sabotage));
+    let said = |it: &Violation| it.checker == checker && it.what.contains(wanted);
+    assert!(
+        broken.iter().any(said),
+        "{sabotage:?}: {checker} does not say {wanted:?}:{}",
+        lines(&broken)
+    );
+}
+
+/// A thousand messages at once under a rate of 20 per second.
+const QUEUE: &str = r#"
+[[policy]]
+match = { isp = "google" }
+rate = "20/s"
+burst = 10
+
+[[traffic]]
+name = "letters"
+destination = "isp:google"
+arrive = { kind = "at_once", count = 1000 }
+"#;
+
+/// The node dies every ten seconds and is back a second later.
+const CRASHES: &str = r#"
+[[faults.crash]]
+when = { every = "10s" }
+down = "1s"
+"#;
+
+#[test]
+fn limits_notices_an_engine_that_doubles_its_limits() {
+    let rates = scenario(r#"duration = "20s""#, QUEUE);
+    speaks(&rates, Sabotage::DoublesLimits, "limits", "exceeded");
+    let slots = scenario(
+        r#"duration = "10s""#,
+        r#"
+[[policy]]
+match = { isp = "google" }
+concurrency = 4
+
+[[traffic]]
+name = "letters"
+destination = "isp:google"
+arrive = { kind = "at_once", count = 1000 }
+"#,
+    );
+    speaks(&slots, Sabotage::DoublesLimits, "limits", "exceeded");
+}
+
+#[test]
+fn limits_notices_nodes_that_count_alone() {
+    let head = "duration = \"20s\"\nnodes = 3\nledger = \"leased\"";
+    let shared = scenario(head, QUEUE);
+    let sound = violations(&shared, None);
+    let exceeded = sound.iter().any(|it| it.checker == "limits");
+    assert!(!exceeded, "without sabotage:{}", lines(&sound));
+    is_noticed(&shared, Sabotage::CountsAlone, "limits", "exceeded");
+}
+
+#[test]
+fn restart_notices_a_store_that_forgets_limits() {
+    let crashes = scenario(r#"duration = "25s""#, &format!("{QUEUE}{CRASHES}"));
+    let forgets = Sabotage::ForgetsLimits;
+    speaks(&crashes, forgets, "restart", "faster after a restart");
+}
+
+#[test]
+fn exactly_once_notices_messages_acknowledged_early() {
+    let slow_disk = scenario(
+        "duration = \"25s\"\ndrain = \"60s\"",
+        &format!(
+            r#"
+[[traffic]]
+name = "letters"
+destination = "isp:google"
+arrive = {{ kind = "poisson", rate = "50/s" }}
+
+[faults.store]
+commit = {{ kind = "constant", is = "200ms" }}
+{CRASHES}"#
+        ),
+    );
+    let early = Sabotage::AcknowledgesEarly;
+    speaks(&slow_disk, early, "exactly_once", "never settled");
+}
+
+#[test]
+fn exactly_once_notices_settlements_that_are_forgotten() {
+    let calm = scenario("duration = \"10s\"\ndrain = \"60s\"", TRICKLE);
+    let forgets = Sabotage::ForgetsSettlements;
+    speaks(&calm, forgets, "exactly_once", "times without excuse");
+}
+
+#[test]
+fn exactly_once_notices_messages_handed_out_twice() {
+    let calm = scenario("duration = \"10s\"\ndrain = \"60s\"", TRICKLE);
+    let twice = Sabotage::HandsOutTwice;
+    speaks(&calm, twice, "exactly_once", "times without excuse");
+}
+
+/// A few messages now and then, far below any limit.
+const TRICKLE: &str = r#"
+[[policy]]
+match = { isp = "google" }
+rate = "20/s"
+burst = 10
+
+[[traffic]]
+name = "letters"
+destination = "isp:google"
+arrive = { kind = "poisson", rate = "5/s" }
+"#;
+
+/// More than can be sent before it expires.
+const URGENT: &str = r#"
+[[policy]]
+match = { isp = "google" }
+rate = "20/s"
+burst = 10
+
+[[traffic]]
+name = "codes"
+destination = "isp:google"
+expires = "5s"
+arrive = { kind = "at_once", count = 1000 }
+"#;
+
+#[test]
+fn expiry_notices_messages_sent_after_they_expired() {
+    let urgent = scenario(r#"duration = "20s""#, URGENT);
+    let forgets = Sabotage::ForgetsExpiry;
+    speaks(&urgent, forgets, "expiry", "after it expired");
+}
+
+#[test]
+fn expiry_notices_messages_that_stand_after_they_expired() {
+    let urgent = scenario(r#"duration = "90s""#, URGENT);
+    speaks(&urgent, Sabotage::HidesExpired, "expiry", "still stands");
+}
+
+#[test]
+fn expiry_notices_messages_sent_before_they_are_due() {
+    let later = scenario(
+        r#"duration = "20s""#,
+        r#"
+[[traffic]]
+name = "reminders"
+destination = "isp:google"
+not_before = "5s"
+arrive = { kind = "poisson", rate = "5/s" }
+"#,
+    );
+    let forgets = Sabotage::ForgetsDueTimes;
+    speaks(&later, forgets, "expiry", "before it was due");
+}
+
+#[test]
+fn starvation_notices_classes_that_are_merged() {
+    let urgent_in_a_crowd = scenario(
+        r#"duration = "30s""#,
+        r#"
+[[policy]]
+match = { isp = "google" }
+rate = "200/s"
+burst = 20
+
+[[traffic]]
+name = "crowd"
+class = "low"
+tenants = 100
+destination = "isp:google"
+arrive = { kind = "at_once", count = 20000 }
+
+[[traffic]]
+name = "codes"
+class = "critical"
+destination = "isp:google"
+arrive = { kind = "poisson", rate = "20/s" }
+"#,
+    );
+    let merges = Sabotage::MergesClasses;
+    speaks(&urgent_in_a_crowd, merges, "starvation", "critical got");
+}
+
+#[test]
+fn starvation_notices_a_class_that_gets_nothing() {
+    let low_below_a_flood = scenario(
+        r#"duration = "30s""#,
+        r#"
+[[policy]]
+match = { isp = "google" }
+rate = "200/s"
+burst = 20
+
+[[traffic]]
+name = "flood"
+class = "high"
+destination = "isp:google"
+arrive = { kind = "at_once", count = 20000 }
+
+[[traffic]]
+name = "digests"
+class = "low"
+destination = "isp:google"
+arrive = { kind = "at_once", count = 20000 }
+"#,
+    );
+    let puts_off = Sabotage::PutsLowOff;
+    speaks(&low_below_a_flood, puts_off, "starvation", "low got");
+}
+
+#[test]
+fn starvation_notices_a_tenant_that_gets_too_little() {
+    let heavy_and_light = scenario(
+        r#"duration = "30s""#,
+        r#"
+[[policy]]
+match = { isp = "google" }
+rate = "200/s"
+burst = 20
+
+[[policy]]
+match = { tenant = "heavy" }
+weight = 10
+
+[[policy]]
+match = { tenant = "light" }
+weight = 1
+
+[[traffic]]
+name = "heavy"
+destination = "isp:google"
+arrive = { kind = "at_once", count = 20000 }
+
+[[traffic]]
+name = "light"
+destination = "isp:google"
+arrive = { kind = "at_once", count = 20000 }
+"#,
+    );
+    let inverts = Sabotage::InvertsWeights;
+    speaks(&heavy_and_light, inverts, "starvation", "tenant");
+}
+
+#[test]
+fn memory_notices_a_store_that_hands_out_everything() {
+    let long_queue = scenario(
+        r#"duration = "5s""#,
+        r#"
+[[policy]]
+match = { isp = "google" }
+rate = "20/s"
+burst = 10
+
+[[traffic]]
+name = "letters"
+destination = "isp:google"
+arrive = { kind = "at_once", count = 10000 }
+"#,
+    );
+    let everything = Sabotage::PagesEverything;
+    speaks(&long_queue, everything, "memory", "heads");
+}
+
+#[test]
+fn idle_bucket_notices_a_node_that_oversleeps() {
+    let queue = scenario(r#"duration = "20s""#, QUEUE);
+    speaks(&queue, Sabotage::Oversleeps, "idle_bucket", "stood full");
+}
