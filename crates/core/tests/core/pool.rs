@@ -4,6 +4,7 @@
 mod bucket;
 mod case;
 mod disturb;
+mod pace;
 mod rules;
 mod sim;
 mod tally;
