@@ -119,9 +119,8 @@ fn cases() -> Vec<(&'static str, Case, Goal)> {
     let mut slow = spread(Load::Saturated).rate(100, 20).sessions(60, 5);
     slow.connect_ms = (500, 500);
     slow.measured_s = 10;
-    let wide = Case::new(8, 1_000, Load::Percent(70))
-        .rate(100, 10)
-        .sessions(150, 100);
+    let wide = Case::new(8, 1_000, Load::Percent(70)).rate(100, 10);
+    let wide_goal = || goal((0.98, 1.02), 0.95, 87.0, 483);
     let even = (1.0, 1.0);
     vec![
         (
@@ -159,7 +158,21 @@ fn cases() -> Vec<(&'static str, Case, Goal)> {
             slow,
             goal(even, 0.99, 200.0, 8),
         ),
-        ("8 x 1,000, 70 %", wide, goal((0.98, 1.02), 0.95, 87.0, 483)),
+        (
+            "8 x 1,000, 70 %, 100 sessions each",
+            wide.sessions(100, 100),
+            wide_goal(),
+        ),
+        (
+            "8 x 1,000, 70 %, 125 sessions each",
+            wide.sessions(125, 100),
+            wide_goal(),
+        ),
+        (
+            "8 x 1,000, 70 %, 150 sessions each",
+            wide.sessions(150, 100),
+            wide_goal(),
+        ),
     ]
 }
 
