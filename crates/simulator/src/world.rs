@@ -556,11 +556,7 @@ impl<'a, O: Observer> World<'a, O> {
             && self.broken.is_empty()
             && let Err(what) = node.engine().check(&now)
         {
-            self.broken.push(Violation {
-                at: self.now,
-                checker: "engine",
-                what,
-            });
+            self.broken.push(Violation { at: self.now, checker: "engine", what });
         }
         let held = node
             .engine()

@@ -41,8 +41,8 @@ use self::counter::Counter;
 use self::desk::Desk;
 use self::event::Event;
 use self::feed::Demand;
-pub use self::flows::HEADS_MAX;
 use self::flows::{Flow, Flows};
+pub use self::flows::HEADS_MAX;
 use self::limits::{FlowLimits, Maker};
 pub use self::limits::{SavedLimit, Start};
 use self::permits::Permits;
@@ -270,9 +270,7 @@ impl Engine {
             // A few flows with many messages want as many sessions as many
             // flows with a few.
             let flows = self.schedule.first_flows_at(gate, GATE_SAMPLE);
-            let waiting = flows
-                .filter_map(|id| self.counter.flows.get(id))
-                .map(Flow::waiting);
+            let waiting = flows.filter_map(|id| self.counter.flows.get(id)).map(Flow::waiting);
             let waiting = u32::try_from(waiting.sum::<u64>()).unwrap_or(u32::MAX);
             let pool = self.counter.desk.lane(lane).pool;
             self.counter
@@ -499,11 +497,7 @@ impl Engine {
         let got = heads.len() as u32;
         // Fewer than asked for: the count was too high (cancelled, expired).
         let left = flow.in_store.saturating_sub(got);
-        flow.in_store = if got < asked.min(flow.in_store) {
-            0
-        } else {
-            left
-        };
+        flow.in_store = if got < asked.min(flow.in_store) { 0 } else { left };
         let (lane, cost_max) = (flow.lane, flow.cost_max);
         for head in heads {
             if head.cost > cost_max {
