@@ -34,7 +34,7 @@ enum Bench {
     WaitingLoad { flows: u32, queued: u32, sends: u64 },
     /// How evenly and fully several full limits are used.
     Fairness {
-        /// Leave out the cases with 100,000 flows.
+        /// Leave out the cases with 100,000 flows and the pools.
         #[arg(long)]
         small: bool,
         /// Only cases whose name contains this.

@@ -1,15 +1,16 @@
 //! `fairness`: how evenly and how fully the schedule uses several full limits,
-//! against the max-min fair optimum.
+//! against the max-min fair optimum, and a pool its accounts.
 
 mod cases;
 mod optimum;
+mod pool;
 mod run;
 
 use serde_json::{Value, json};
 
 use self::run::Outcome;
 
-/// Runs all cases; the last line of the output.
+/// Runs all cases, the large ones if asked; the last line of the output.
 pub fn run(large: bool, only: Option<&str>) -> Value {
     println!(
         "{:<48} {:>7} {:>7} {:>7} {:>7} {:>7}",
@@ -37,6 +38,11 @@ pub fn run(large: bool, only: Option<&str>) -> Value {
         );
         outcomes.push((outcome, met));
     }
+    let (pool_cases, pools_met) = if large {
+        pool::run(only)
+    } else {
+        (Vec::new(), true)
+    };
     let cases: Vec<Value> = outcomes
         .iter()
         .map(|(outcome, met)| {
@@ -56,9 +62,10 @@ pub fn run(large: bool, only: Option<&str>) -> Value {
     json!({
         "bench": "fairness",
         "cases": cases,
+        "pool_cases": pool_cases,
         "worst_use": worst(|o| o.use_min, f64::min),
         "worst_share": worst(|o| o.share_min, f64::min),
         "worst_visits": worst(|o| o.visits, f64::max),
-        "goals_met": outcomes.iter().all(|(_, met)| *met),
+        "goals_met": pools_met && outcomes.iter().all(|(_, met)| *met),
     })
 }

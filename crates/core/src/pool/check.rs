@@ -80,6 +80,11 @@ impl Pool {
     fn check_lane(&self, col: Col) {
         let lane = self.lane(col);
         assert_eq!(lane.demand, lane.demand_now(), "demand of {col:?}");
+        assert_eq!(lane.asks, lane.asks_now(), "asks of {col:?}");
+        for class in Class::ALL {
+            let bit = self.demand.word(col.index() / 64, class) >> (col.0 % 64) & 1 == 1;
+            assert_eq!(lane.asks.contains(class), bit, "demand bits of {col:?}");
+        }
         let standing_back = matches!(lane.rich, Rich::Until(_));
         let short = lane.wants_session() && !standing_back;
         assert_eq!(self.short.contains(col.0), short, "short of {col:?}");
@@ -111,7 +116,7 @@ impl Pool {
             assert_eq!(pair.opens == Opens::First, first, "a pair's bits");
             assert_eq!(pair.opens == Opens::More, more, "a pair's bits");
         }
-        let sendable = account.supply.and(lane.demand).and(able);
+        let sendable = account.supply.and(lane.asks).and(able);
         assert!(
             sendable.is_empty() || self.sending.covers(row, col),
             "{row:?} could send for {col:?} and is not marked"

@@ -8,20 +8,38 @@ use crate::time::{Mono, NANOS_PER_SECOND, Nanos};
 
 /// A running mean over about eight samples.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mean(Nanos);
+pub(super) struct Mean {
+    mean: Nanos,
+    /// The next sample replaces it.
+    guessed: bool,
+}
 
 impl Mean {
+    /// A mean that starts at the hint.
     pub const fn new(hint: Nanos) -> Self {
-        Self(hint)
+        Self {
+            mean: hint,
+            guessed: false,
+        }
+    }
+
+    /// A mean that forgets the hint at its first sample.
+    pub const fn until_measured(hint: Nanos) -> Self {
+        Self {
+            mean: hint,
+            guessed: true,
+        }
     }
 
     pub fn add(&mut self, sample: Nanos) {
-        let sum = self.0.0.saturating_mul(7).saturating_add(sample.0);
-        self.0 = Nanos(sum / 8);
+        let before = if self.guessed { sample } else { self.mean };
+        let sum = before.0.saturating_mul(7).saturating_add(sample.0);
+        self.mean = Nanos(sum / 8);
+        self.guessed = false;
     }
 
     pub const fn get(self) -> Nanos {
-        self.0
+        self.mean
     }
 }
 

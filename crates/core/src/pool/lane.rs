@@ -7,6 +7,7 @@ use crate::time::{Mono, Nanos};
 
 use super::bits::PairBits;
 use super::estimate::{Mean, Meter, sessions_for};
+use super::pace::Pace;
 use super::settings::{ClassMask, PoolSettings};
 use super::stats::Counts;
 
@@ -45,8 +46,11 @@ pub(super) struct Lane {
     pub counts: Counts,
     /// Sessions of others that are being closed for it.
     pub promised: u32,
-    /// What the send gate sees: backlog, not held.
+    /// The backlog, unless it is held.
     pub demand: ClassMask,
+    /// What the send gate sees: the demand that need not keep a distance.
+    pub asks: ClassMask,
+    pub pace: Pace,
     /// Behind the account that was used last.
     pub cursor: u32,
     /// Behind the account that opened last.
@@ -77,10 +81,12 @@ impl Lane {
             counts: Counts::default(),
             promised: 0,
             demand: ClassMask::NONE,
+            asks: ClassMask::NONE,
+            pace: Pace::default(),
             cursor: 0,
             open_cursor: 0,
             meter: Meter::default(),
-            reply: Mean::new(settings.reply_hint),
+            reply: Mean::until_measured(settings.reply_hint),
             connect: Mean::new(settings.connect_hint),
             connect_share: Mean::new(Nanos::ZERO),
             target: settings.keep_warm,
@@ -97,6 +103,15 @@ impl Lane {
         } else {
             self.backlog
         }
+    }
+
+    pub fn asks_now(&self) -> ClassMask {
+        self.demand_now().and(self.pace.open())
+    }
+
+    /// Whether a message of this class that arrives may leave.
+    pub fn lets_out(&self, class: Class) -> bool {
+        !self.held && self.pace.open().contains(class)
     }
 
     /// Sessions on their way to it.

@@ -15,7 +15,7 @@
 //! more pools.
 //!
 //! Reading order: `settings`, `stats`, `account`, `lane`, `pair`, `session`,
-//! `refresh` (bits follow state), `send`, `connect`, `takeover`, `turnover` (the
+//! `refresh` (bits follow state), `send`, `pace`, `connect`, `takeover`, `turnover` (the
 //! life of a session), `timer`, `check`; below them `bits`, `mark`, `place`, `estimate`.
 
 mod account;
@@ -26,6 +26,7 @@ mod connect;
 mod estimate;
 mod lane;
 mod mark;
+mod pace;
 mod pair;
 mod place;
 mod refresh;
@@ -96,6 +97,8 @@ pub struct Pool {
 
     counts: Counts,
     cap: u64,
+    /// The request slots that one lane could have.
+    slots: u64,
     work: Work,
 }
 
@@ -144,6 +147,7 @@ impl Pool {
         }
         self.rows.put(id.0, Some(row.0));
         self.cap += u64::from(caps.max_connections);
+        self.slots += caps.slots();
         self.refresh_account(row);
     }
 
@@ -152,7 +156,9 @@ impl Pool {
     pub fn remove_account(&mut self, now: Mono, id: AccountId) {
         let Some(row) = self.row(id) else { return };
         self.rows.put(id.0, None);
-        self.cap -= u64::from(self.account(row).caps.max_connections);
+        let caps = self.account(row).caps;
+        self.cap -= u64::from(caps.max_connections);
+        self.slots -= caps.slots();
         self.account_mut(row).gone = true;
         self.refresh_account(row);
         self.retire_where(now, |pair| pair.row == row);
@@ -207,8 +213,10 @@ impl Pool {
         let account = self.account_mut(row);
         // Changing the kind would strand the sessions there are.
         let kind = account.caps.kind;
-        let before = std::mem::replace(&mut account.caps, SessionCaps { kind, ..caps });
+        let caps = SessionCaps { kind, ..caps };
+        let before = std::mem::replace(&mut account.caps, caps);
         account.measure();
+        self.slots = self.slots - before.slots() + caps.slots();
         self.cap = self.cap - u64::from(before.max_connections) + u64::from(caps.max_connections);
         let met: Vec<PairNo> = (0..self.lanes.len())
             .filter_map(|col| self.account(row).pair(col))

@@ -117,6 +117,8 @@ impl Pool {
         let lane = self.lanes.get_mut(col.index()).expect("a column is a lane");
         let demand = lane.demand_now();
         let before = std::mem::replace(&mut lane.demand, demand);
+        let asks = lane.asks_now();
+        let asked = std::mem::replace(&mut lane.asks, asks);
         let wants = lane.wants_session();
         if !wants {
             lane.rich = Rich::No;
@@ -125,9 +127,9 @@ impl Pool {
         let short = wants && !stands_back;
         self.rich.set(col.0, stands_back);
         let urgent = short && lane.is_urgent();
-        if demand != before {
-            self.demand.flip(col.0, demand.differing(before));
-            let gained = demand.minus(before);
+        if asks != asked {
+            self.demand.flip(col.0, asks.differing(asked));
+            let gained = asks.minus(asked);
             if !gained.and(self.supply.present()).is_empty() {
                 self.sending.mark_col(col);
             }
@@ -180,7 +182,7 @@ impl Pool {
         (pair.able, pair.opens) = (able, opens);
         account.bits.put(col.0, able, opens);
         lane.bits.put(row.0, able, opens);
-        if !gained.and(account.supply).and(lane.demand).is_empty() {
+        if !gained.and(account.supply).and(lane.asks).is_empty() {
             self.sending.mark_row(row);
         }
         if opens_gained && self.short.contains(col.0) {

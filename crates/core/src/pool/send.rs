@@ -31,10 +31,15 @@ impl Pool {
         let Some(col) = self.col(lane) else {
             return false;
         };
+        self.lane(col).lets_out(class) && self.has_able(col, class)
+    }
+
+    /// Whether an account is ready for the class and has a session idle for the
+    /// lane.
+    pub(super) fn has_able(&self, col: Col, class: Class) -> bool {
         let lane = self.lane(col);
-        !lane.held
-            && (0..self.supply.len_words())
-                .any(|at| self.supply.word(at, class) & lane.bits.able(at, class) != 0)
+        (0..self.supply.len_words())
+            .any(|at| self.supply.word(at, class) & lane.bits.able(at, class) != 0)
     }
 
     /// Takes a session for an arriving message of this lane and class.
@@ -46,7 +51,7 @@ impl Pool {
         cost: u32,
     ) -> Option<(AccountId, SessionId)> {
         let col = self.col(lane)?;
-        if self.lane(col).held {
+        if !self.lane(col).lets_out(class) {
             return None;
         }
         let row = self.pick_account(col, class)?;
@@ -65,7 +70,7 @@ impl Pool {
         cost: u32,
     ) -> Option<SessionId> {
         let (row, col) = (self.row(account)?, self.col(lane)?);
-        let can = self.account(row).supply.contains(class) && !self.lane(col).held;
+        let can = self.account(row).supply.contains(class) && self.lane(col).lets_out(class);
         if !can {
             return None;
         }
@@ -108,10 +113,10 @@ impl Pool {
 
     /// The account that a lane's most urgent message would take.
     fn ask(&mut self, col: Col) -> Option<Row> {
-        let demand = self.lane(col).demand;
+        let asks = self.lane(col).asks;
         Class::ALL
             .into_iter()
-            .filter(|class| demand.contains(*class))
+            .filter(|class| asks.contains(*class))
             .find_map(|class| self.pick_account(col, class))
     }
 
@@ -230,6 +235,7 @@ impl Pool {
         lane.meter.count();
         self.refresh_pair(pair);
         self.refresh_account(row);
+        self.pace_taken(now, col, class);
         self.refresh_lane(col);
         Some(self.sessions.id(no))
     }

@@ -75,6 +75,16 @@ pub struct SessionCaps {
     pub rate_milli: u64,
 }
 
+impl SessionCaps {
+    /// The request slots that one lane could have.
+    pub(super) fn slots(&self) -> u64 {
+        match self.kind {
+            SessionKind::Connections => 0,
+            SessionKind::Slots => u64::from(self.max_connections.min(self.per_destination)),
+        }
+    }
+}
+
 impl Default for SessionCaps {
     fn default() -> Self {
         Self {

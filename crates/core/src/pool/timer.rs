@@ -1,4 +1,4 @@
-//! What a pool waits for: back-offs, time-outs, and the end of a hold.
+//! What a pool waits for: back-offs, time-outs, distances, the end of a hold.
 //!
 //! Timers are not taken back. One that fires checks whether it still matters,
 //! so a wake without effect is possible and harmless.
@@ -28,6 +28,8 @@ pub(super) enum Timer {
     Probe(Col),
     /// A lane need no longer stand back.
     Rich(Col),
+    /// Lower classes of a lane may leave again.
+    Pace(Col),
     /// A session of this account may be taken for another lane.
     Take(Row),
 }
@@ -91,6 +93,11 @@ impl Pool {
                     let lane = self.lane_mut(col);
                     if matches!(lane.rich, Rich::Until(until) if until <= now) {
                         lane.rich = Rich::Lifted;
+                        self.refresh_lane(col);
+                    }
+                }
+                Timer::Pace(col) => {
+                    if self.lane_mut(col).pace.lift(now) {
                         self.refresh_lane(col);
                     }
                 }

@@ -34,6 +34,7 @@ impl Pool {
         lane.connect_share.add(share);
         lane.failures = 0;
         lane.reach = Reach::Open;
+        self.pace_freed(now, row, col);
         self.rest(now, no);
         self.refresh_session(no);
     }
@@ -84,6 +85,7 @@ impl Pool {
         let account = self.account_mut(row);
         account.reply.add(took);
         if account.is_slots() {
+            self.pace_freed(now, row, col);
             self.drop_session(now, no);
             return;
         }
@@ -98,6 +100,7 @@ impl Pool {
         } else if let Some(other) = self.successor(now, no) {
             self.yield_to(now, no, other);
         } else {
+            self.pace_freed(now, row, col);
             self.rest(now, no);
             self.refresh_session(no);
         }

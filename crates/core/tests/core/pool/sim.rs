@@ -293,6 +293,8 @@ impl Sim {
 
     fn check(&self) {
         if self.check {
+            // A release build has no check.
+            #[cfg(debug_assertions)]
             self.pool.check();
         }
     }
