@@ -26,17 +26,20 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
+use outflow_core::destination::Destination;
 use outflow_core::engine::Settings;
 use outflow_core::engine::action::Alert;
 use outflow_core::engine::event::Event;
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Recipient, Seq};
+use outflow_core::name::Name;
 use outflow_core::policy::set::Policies;
 use outflow_core::time::{Mono, Nanos, Wall};
 use outflow_pipeline::Submission;
 
 use self::cast::Cast;
 use self::player::Player;
+use self::resolver::SimResolver;
 use self::sabotage::Sabotage;
 use self::script::{Happening, Script};
 use self::store::Written;
@@ -98,6 +101,8 @@ pub struct World<'a, O> {
     open_since: BTreeMap<(NodeNo, FlowId), Nanos>,
     keyed: bool,
     clock: WorldClock,
+    /// What each domain resolves to, and in how long.
+    domains: BTreeMap<Name, (Destination, Nanos)>,
     shared: Option<MemoryLedger>,
     broken: Vec<Violation>,
     sabotage: Option<Sabotage>,
@@ -151,6 +156,7 @@ impl<'a, O: Observer> World<'a, O> {
             open_since: BTreeMap::new(),
             broken: Vec::new(),
             clock,
+            domains: BTreeMap::new(),
             shared: ledger,
             sabotage: None,
             keyed: !faults.crashes.is_empty() || faults.store.fails.0 > 0.0,
@@ -242,6 +248,10 @@ impl<'a, O: Observer> World<'a, O> {
             fresh.extend(self.traffic.next());
         }
         for arrival in fresh {
+            if let Some(it) = &arrival.domain {
+                let known = (it.destination.clone(), it.after);
+                self.domains.entry(it.domain.clone()).or_insert(known);
+            }
             self.introduce(&arrival);
             self.unacknowledged.insert(arrival.message, arrival.clone());
             again.push(arrival);
@@ -501,7 +511,8 @@ impl<'a, O: Observer> World<'a, O> {
         let Some(player) = self.players.get_mut(number) else {
             return;
         };
-        player.boot(self.now, self.settings, policies);
+        let resolver = SimResolver::knowing(&self.domains);
+        player.boot(self.now, self.settings, policies, resolver);
         if let Some(node) = &mut player.node {
             for account in self.cast.accounts() {
                 node.post(Event::AccountChanged {
@@ -612,6 +623,8 @@ impl<'a, O: Observer> World<'a, O> {
         let held = node
             .engine()
             .heads_at_open_gates(PROBED, self.random.draw() as usize);
+        let frozen = at < player.frozen_until + GAUGE_EVERY;
+        let opened_at = player.clock.true_time(gauges.opened_at);
         let holds = Holdings {
             heads: gauges.heads,
             flows: gauges.flows as u64,
@@ -626,7 +639,7 @@ impl<'a, O: Observer> World<'a, O> {
         });
         let mut open = BTreeMap::new();
         // With a ledger in between, more than limits may hold a message.
-        let held = if self.shared.is_some() { Vec::new() } else { held };
+        let held = if frozen || self.shared.is_some() { Vec::new() } else { held };
         for (flow, seq, cost) in held {
             let key = (node_no, flow);
             let since = self.open_since.get(&key).copied().unwrap_or(self.now);
@@ -641,7 +654,7 @@ impl<'a, O: Observer> World<'a, O> {
             let limits =
                 self.cast
                     .needs(self.now, fate.flow, u32::MAX, recipient, &mut self.observer);
-            let since = since.max(fate.due);
+            let since = since.max(fate.due).max(opened_at);
             self.tell(&Trace::Waits {
                 message,
                 since,

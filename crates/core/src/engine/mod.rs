@@ -111,6 +111,9 @@ pub struct Gauges {
     pub in_flight: usize,
     /// Appends not yet known to be durable.
     pub unconfirmed: usize,
+    /// When sending was last taken up again: at the start, or once the store
+    /// took records again.
+    pub opened_at: Mono,
     /// Looks at flows so far.
     pub visits: u64,
     /// Deliveries so far.
@@ -131,6 +134,7 @@ pub struct Engine {
     pauses: BTreeMap<PauseId, Pause>,
     pause_ends: BTreeSet<(Mono, PauseId)>,
     sweeps: VecDeque<Sweep>,
+    opened_at: Mono,
 }
 
 impl Engine {
@@ -163,6 +167,7 @@ impl Engine {
             pauses: BTreeMap::new(),
             pause_ends: BTreeSet::new(),
             sweeps: VecDeque::new(),
+            opened_at: now.mono,
         }
     }
 
@@ -182,7 +187,7 @@ impl Engine {
             }
             Event::Paged { flow, heads } => self.paged(now, flow, &heads),
             Event::Expired { flow, seqs, held } => self.expired(flow, &seqs, held),
-            Event::Committed { through } => self.committed(through),
+            Event::Committed { through } => self.committed(now, through),
             Event::CommitFailed { through } => {
                 let counter = &mut self.counter;
                 counter
@@ -446,6 +451,7 @@ impl Engine {
             sessions: self.counter.desk.sessions(),
             in_flight: self.counter.permits.len(),
             unconfirmed: self.counter.appends.len(),
+            opened_at: self.opened_at,
             visits: self.schedule.visits(),
             sends: self.counter.sends,
         }
@@ -565,7 +571,7 @@ impl Engine {
         self.offer(id);
     }
 
-    fn committed(&mut self, through: AppendNo) {
+    fn committed(&mut self, now: &Now, through: AppendNo) {
         let was_open = self.counter.is_open();
         while let Some(record) = self.counter.appends.confirm(through) {
             if let Record::Reservation { key, block, .. } = record {
@@ -576,6 +582,7 @@ impl Engine {
         counter.appends.recovered(&mut counter.actions);
         if !was_open && self.counter.is_open() {
             self.sweeps.push_back(Sweep::gates());
+            self.opened_at = now.mono;
         }
     }
 

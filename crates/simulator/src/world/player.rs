@@ -91,7 +91,13 @@ impl Player {
     }
 
     /// The process starts from what is on disk.
-    pub fn boot(&mut self, at: Nanos, settings: Settings, policies: Policies) {
+    pub fn boot(
+        &mut self,
+        at: Nanos,
+        settings: Settings,
+        policies: Policies,
+        resolver: SimResolver,
+    ) {
         let Some((store, ledger)) = self.disk.take() else {
             return;
         };
@@ -100,7 +106,7 @@ impl Player {
             store,
             ledger,
             transport: SimTransport::default(),
-            resolver: SimResolver::default(),
+            resolver,
         };
         self.node = Some(Node::start(&now, settings, policies, ports));
         self.turn_at = at;

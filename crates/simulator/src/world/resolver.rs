@@ -16,6 +16,11 @@ pub struct SimResolver {
 }
 
 impl SimResolver {
+    /// A resolver that knows these domains already.
+    pub fn knowing(domains: &BTreeMap<Name, (Destination, Nanos)>) -> Self {
+        Self { known: domains.clone(), arriving: BTreeMap::new() }
+    }
+
     /// Learns what a domain will resolve to.
     pub fn learn(&mut self, domain: &Name, destination: &Destination, after: Nanos) {
         if !self.known.contains_key(domain) {
