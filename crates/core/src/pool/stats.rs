@@ -1,5 +1,6 @@
 //! What a pool tells of itself.
 
+use crate::class::Class;
 use crate::handle::{AccountId, LaneId};
 
 use super::{ClassMask, Pool};
@@ -45,9 +46,13 @@ pub struct Work {
 }
 
 impl Pool {
-    /// The classes for which some lane wants an account.
+    /// The classes for which some lane wants an account, now or once it is no
+    /// longer paced. Looks at all lanes.
     pub fn wanted(&self) -> ClassMask {
-        self.demand.present()
+        let wants = self.lanes.iter().map(|lane| lane.demand);
+        wants.fold(ClassMask::NONE, |all, some| {
+            Class::ALL.into_iter().filter(|&class| some.contains(class)).fold(all, ClassMask::with)
+        })
     }
 
     /// Sessions of the whole pool.
