@@ -271,8 +271,13 @@ impl Schedule {
         let waiting = Class::ALL
             .into_iter()
             .find_map(|class| Some((class, self.first_waiter(id, class)?.1)));
-        let (class, flow) = booked.into_iter().chain(waiting).min()?;
-        Some((class, self.entry(flow).cost))
+        if let Some((class, flow)) = booked.into_iter().chain(waiting).min() {
+            return Some((class, self.entry(flow).cost));
+        }
+        // Booked flows that stand elsewhere will come here: granted tokens
+        // must be there when they do.
+        let coming = Class::ALL.into_iter().find(|&class| place.class(class).soft > 0)?;
+        Some((coming, place.cost_max))
     }
 
     /// How many flows of this class or a higher one wait or are booked at a
