@@ -132,7 +132,10 @@ impl<'a, O: Observer> World<'a, O> {
         };
         let clock = WorldClock::default();
         let ledger = leased.then(|| {
-            let settings = LedgerSettings { wall, ..LedgerSettings::default() };
+            let settings = LedgerSettings {
+                wall,
+                ..LedgerSettings::default()
+            };
             MemoryLedger::new(settings, clock.clone())
         });
         let players = setup::players(scenario, seed, ledger.as_ref());
@@ -180,7 +183,8 @@ impl<'a, O: Observer> World<'a, O> {
             self.boot(node);
         }
         let ends = self.scenario.ends();
-        self.cast.introduce_accounts(Nanos::ZERO, &mut self.observer);
+        self.cast
+            .introduce_accounts(Nanos::ZERO, &mut self.observer);
         while let Some(next) = self.next_time().filter(|&next| next <= ends) {
             self.now = next.max(self.now);
             self.clock.set(Mono(self.now.0));
@@ -639,7 +643,11 @@ impl<'a, O: Observer> World<'a, O> {
         });
         let mut open = BTreeMap::new();
         // With a ledger in between, more than limits may hold a message.
-        let held = if frozen || self.shared.is_some() { Vec::new() } else { held };
+        let held = if frozen || self.shared.is_some() {
+            Vec::new()
+        } else {
+            held
+        };
         for (flow, seq, cost) in held {
             let key = (node_no, flow);
             let since = self.open_since.get(&key).copied().unwrap_or(self.now);

@@ -197,8 +197,14 @@ impl AccountLimits {
     /// The largest cost that an owner's limits can ever take.
     pub fn cost_max(&self, owner: Owner) -> u32 {
         let limits = self.owners.get(&owner).map(|owned| owned.limits.as_slice());
-        let entries = limits.unwrap_or_default().iter().filter_map(|&id| self.get(id));
-        entries.map(|entry| entry.limit.largest_cost()).min().unwrap_or(u32::MAX)
+        let entries = limits
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|&id| self.get(id));
+        entries
+            .map(|entry| entry.limit.largest_cost())
+            .min()
+            .unwrap_or(u32::MAX)
     }
 
     /// The next owner that another one's send may have shut.
@@ -225,7 +231,10 @@ impl AccountLimits {
             }
         }
         // Leased tokens shut it again when their life ends.
-        let lapses = owned.limits.iter().filter_map(|&id| self.get(id)?.limit.lapses_at(now));
+        let lapses = owned
+            .limits
+            .iter()
+            .filter_map(|&id| self.get(id)?.limit.lapses_at(now));
         let next = next.into_iter().chain(lapses).chain(owned.look_at).min();
         let owned = self.owners.get_mut(&owner)?;
         if owned.timer != next {

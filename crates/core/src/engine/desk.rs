@@ -465,17 +465,28 @@ impl Desk {
         let entry = self.limits.get(id)?;
         let (Owner::Account(account) | Owner::Pair(account, _)) = *entry.owners.first()?;
         let wanted = self.pool(self.account(account)?.pool).wanted();
-        let class = Class::ALL.into_iter().find(|&class| wanted.contains(class))?;
+        let class = Class::ALL
+            .into_iter()
+            .find(|&class| wanted.contains(class))?;
         let others_below = class.below().any(|class| wanted.contains(class));
-        Some(Demand { class, cost: entry.cost_max, flows: LANES_GUESSED, others_below })
+        Some(Demand {
+            class,
+            cost: entry.cost_max,
+            flows: LANES_GUESSED,
+            others_below,
+        })
     }
 
     /// Has the limits of a pool's accounts looked at: its lanes want something.
     pub fn note_hungry(&mut self, pool: PoolId) {
-        let ids = self.accounts.iter().enumerate().filter_map(|(index, account)| {
-            let account = account.as_ref()?;
-            (account.pool == pool).then_some(AccountId(index as u32))
-        });
+        let ids = self
+            .accounts
+            .iter()
+            .enumerate()
+            .filter_map(|(index, account)| {
+                let account = account.as_ref()?;
+                (account.pool == pool).then_some(AccountId(index as u32))
+            });
         for id in ids.collect::<Vec<_>>() {
             self.limits.note_hungry(Owner::Account(id));
         }

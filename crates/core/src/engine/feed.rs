@@ -150,7 +150,11 @@ impl Feed {
             .unwrap_or(u32::MAX)
             .saturating_mul(demand.cost);
         let first = (limit.spec().capacity() / FIRST_SHARE).max(1);
-        let ahead = if demand.others_below { 0 } else { self.use_per_request.saturating_mul(2) };
+        let ahead = if demand.others_below {
+            0
+        } else {
+            self.use_per_request.saturating_mul(2)
+        };
         let tokens = ahead
             .max(waiting.min(first))
             .max(demand.cost)

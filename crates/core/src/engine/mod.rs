@@ -40,8 +40,8 @@ use self::counter::Counter;
 use self::desk::Desk;
 use self::event::Event;
 use self::feed::Demand;
-use self::flows::{Flow, Flows};
 pub use self::flows::HEADS_MAX;
+use self::flows::{Flow, Flows};
 use self::limits::{FlowLimits, Maker};
 pub use self::limits::{SavedLimit, Start};
 use self::permits::Permits;
@@ -274,7 +274,9 @@ impl Engine {
             // A few flows with many messages want as many sessions as many
             // flows with a few.
             let flows = self.schedule.first_flows_at(gate, GATE_SAMPLE);
-            let waiting = flows.filter_map(|id| self.counter.flows.get(id)).map(Flow::waiting);
+            let waiting = flows
+                .filter_map(|id| self.counter.flows.get(id))
+                .map(Flow::waiting);
             let waiting = u32::try_from(waiting.sum::<u64>()).unwrap_or(u32::MAX);
             let pool = self.counter.desk.lane(lane).pool;
             self.counter
@@ -352,7 +354,12 @@ impl Engine {
         while let Some(place) = self.schedule.take_fed() {
             let demand = self.schedule.wanted_at(place).map(|(class, cost)| {
                 let (flows, others_below) = self.schedule.demand_at(place, class);
-                Demand { class, cost, flows, others_below }
+                Demand {
+                    class,
+                    cost,
+                    flows,
+                    others_below,
+                }
             });
             let taken = self.schedule.take_spent(place);
             let Some(feed) = self
@@ -504,7 +511,11 @@ impl Engine {
         let got = heads.len() as u32;
         // Fewer than asked for: the count was too high (cancelled, expired).
         let left = flow.in_store.saturating_sub(got);
-        flow.in_store = if got < asked.min(flow.in_store) { 0 } else { left };
+        flow.in_store = if got < asked.min(flow.in_store) {
+            0
+        } else {
+            left
+        };
         let (lane, cost_max) = (flow.lane, flow.cost_max);
         for head in heads {
             if head.cost > cost_max {

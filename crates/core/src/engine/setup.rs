@@ -98,7 +98,9 @@ impl Engine {
             .collect();
         let largest = |place: &PlaceId| Some(self.schedule.limit(*place)?.largest_cost());
         let cost_max = limits.iter().filter_map(largest).min();
-        let cost_max = cost_max.unwrap_or(u32::MAX).min(self.counter.desk.cost_max(lane));
+        let cost_max = cost_max
+            .unwrap_or(u32::MAX)
+            .min(self.counter.desk.cost_max(lane));
         let is_slots = |place: &PlaceId| {
             let limit = self.schedule.limit(*place);
             limit.is_some_and(|limit| limit.shape().kind == Kind::Concurrency)
@@ -127,7 +129,11 @@ impl Engine {
     /// old ones are left: a limit that stays keeps its count.
     pub(super) fn reattach(&mut self, now: &Now, id: FlowId) {
         self.schedule.remove_flow(id);
-        let old = self.counter.flows.get_mut(id).map(|flow| std::mem::take(&mut flow.limits));
+        let old = self
+            .counter
+            .flows
+            .get_mut(id)
+            .map(|flow| std::mem::take(&mut flow.limits));
         self.attach(now, id);
         for place in old.unwrap_or_default() {
             self.limits.leave(place, &mut self.schedule);

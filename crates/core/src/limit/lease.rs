@@ -53,7 +53,10 @@ impl Lease {
 
     /// When the first batch becomes void.
     pub fn lapses_at(&self, now: Mono) -> Option<Mono> {
-        let held = self.batches.iter().filter(|batch| batch.tokens > 0 && batch.ends_at > now);
+        let held = self
+            .batches
+            .iter()
+            .filter(|batch| batch.tokens > 0 && batch.ends_at > now);
         held.map(|batch| batch.ends_at).min()
     }
 

@@ -105,7 +105,11 @@ impl Limit {
     pub const fn largest_cost(&self) -> u32 {
         match (&self.source, &self.spec) {
             (Source::Leased(_), LimitSpec::TokenBucket { burst, .. }) => {
-                if *burst > 1 { *burst / 2 } else { 1 }
+                if *burst > 1 {
+                    *burst / 2
+                } else {
+                    1
+                }
             }
             _ => self.spec.capacity(),
         }

@@ -51,7 +51,10 @@ impl Pool {
     pub fn wanted(&self) -> ClassMask {
         let wants = self.lanes.iter().map(|lane| lane.demand);
         wants.fold(ClassMask::NONE, |all, some| {
-            Class::ALL.into_iter().filter(|&class| some.contains(class)).fold(all, ClassMask::with)
+            Class::ALL
+                .into_iter()
+                .filter(|&class| some.contains(class))
+                .fold(all, ClassMask::with)
         })
     }
 

@@ -276,7 +276,9 @@ impl Schedule {
         }
         // Booked flows that stand elsewhere will come here: granted tokens
         // must be there when they do.
-        let coming = Class::ALL.into_iter().find(|&class| place.class(class).soft > 0)?;
+        let coming = Class::ALL
+            .into_iter()
+            .find(|&class| place.class(class).soft > 0)?;
         Some((coming, place.cost_max))
     }
 
@@ -303,8 +305,15 @@ impl Schedule {
     /// place, and whether less urgent ones do.
     pub fn demand_at(&self, id: PlaceId, class: Class) -> (usize, bool) {
         let place = self.place(id);
-        let booked = place.book.iter().filter(|(other, ..)| *other == class).count();
-        (booked + place.class(class).nodes.len(), place.has_demand_below(class))
+        let booked = place
+            .book
+            .iter()
+            .filter(|(other, ..)| *other == class)
+            .count();
+        (
+            booked + place.class(class).nodes.len(),
+            place.has_demand_below(class),
+        )
     }
 
     /// Tokens taken from a fed limit since this was last asked.

@@ -229,7 +229,10 @@ impl Schedule {
         outlet: &impl Outlet,
     ) -> Option<(Class, bool, NodeId, FlowId)> {
         let (highest, earned) = self.classes_to_serve(id)?;
-        let candidates = earned.map(|class| (class, true)).into_iter().chain([(highest, false)]);
+        let candidates = earned
+            .map(|class| (class, true))
+            .into_iter()
+            .chain([(highest, false)]);
         candidates.into_iter().find_map(|(class, by_credit)| {
             let (node, flow) = self.first_waiter(id, class)?;
             self.may_turn(now, id, class, flow, by_credit, outlet)
@@ -243,7 +246,9 @@ impl Schedule {
         let waits = |class: &Class| !place.class(*class).nodes.is_empty();
         let highest = Class::ALL.into_iter().find(waits)?;
         let earned = highest.below().find(|&class| {
-            let cost = self.first_waiter(id, class).map(|(_, flow)| self.entry(flow).cost);
+            let cost = self
+                .first_waiter(id, class)
+                .map(|(_, flow)| self.entry(flow).cost);
             cost.is_some_and(|cost| place.class(class).credit >= u64::from(cost) * 1_000)
         });
         Some((highest, earned))
@@ -536,7 +541,9 @@ impl Schedule {
                 let turns = [(Some(highest), false), (earned, true)];
                 for (class, by_credit) in turns {
                     let Some(class) = class else { continue };
-                    let Some((_, flow)) = self.first_waiter(id, class) else { continue };
+                    let Some((_, flow)) = self.first_waiter(id, class) else {
+                        continue;
+                    };
                     if let Some(need) = self.turn_need(now, id, flow, by_credit) {
                         let cost = self.entry(flow).cost;
                         let paced = if self.others_may_come(id, flow) {

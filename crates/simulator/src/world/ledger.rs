@@ -50,7 +50,9 @@ impl Ledger for SimLedger {
     }
 
     fn next_completion(&self) -> Mono {
-        self.0.as_ref().map_or(Mono::NEVER, |(_, _, link)| link.next_completion())
+        self.0
+            .as_ref()
+            .map_or(Mono::NEVER, |(_, _, link)| link.next_completion())
     }
 }
 
@@ -58,10 +60,14 @@ impl Ledger for SimLedger {
 pub fn link_faults(scenario: &Scenario, node: u32, seed: u64) -> LinkFaults {
     let mut random = Random::named(seed, "ledger", u64::from(node));
     let data = &scenario.faults.ledger;
-    let until = scenario.faults.heal_at.map_or(scenario.ends(), |span| span.0);
+    let until = scenario
+        .faults
+        .heal_at
+        .map_or(scenario.ends(), |span| span.0);
     // A few draws stand for the distribution, half of them for each way.
-    let mut times: Vec<Nanos> =
-        (0..32).map(|_| Nanos(data.latency.draw(&mut random).0 / 2)).collect();
+    let mut times: Vec<Nanos> = (0..32)
+        .map(|_| Nanos(data.latency.draw(&mut random).0 / 2))
+        .collect();
     times.sort_unstable();
     // Stalls are the ledger's: all links see the same ones.
     let mut common = Random::named(seed, "ledger stalls", 0);
@@ -101,7 +107,10 @@ fn windows(when: When, lasts: Nanos, until: Nanos, random: &mut Random) -> Vec<(
     let mut found = Vec::new();
     let mut now = Nanos::ZERO;
     while let Some(at) = when.after(now, random).filter(|&at| at < until) {
-        let window = Window { from: Mono(at.0), until: Mono((at + lasts).0) };
+        let window = Window {
+            from: Mono(at.0),
+            until: Mono((at + lasts).0),
+        };
         found.push((found.len() as u32, window));
         now = at;
     }

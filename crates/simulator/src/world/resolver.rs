@@ -18,7 +18,10 @@ pub struct SimResolver {
 impl SimResolver {
     /// A resolver that knows these domains already.
     pub fn knowing(domains: &BTreeMap<Name, (Destination, Nanos)>) -> Self {
-        Self { known: domains.clone(), arriving: BTreeMap::new() }
+        Self {
+            known: domains.clone(),
+            arriving: BTreeMap::new(),
+        }
     }
 
     /// Learns what a domain will resolve to.
