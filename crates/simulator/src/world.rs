@@ -7,14 +7,17 @@
 //!
 //! Reading order: `clock`, `transport`, `resolver`, `store`, `ledger` (the
 //! ports), `player` (a node), `cast` (who is who), `setup` (from data),
-//! `dispatch` (what a node hands over), `script` (what goes wrong), `sabotage`
+//! `intake` (how messages arrive), `dispatch`
+//! (what a node hands over), `probe` (what the world asks), `script` (what goes wrong), `sabotage`
 //! (what is broken on purpose), then this.
 
 mod cast;
 pub mod clock;
 mod dispatch;
+mod intake;
 pub mod ledger;
 mod player;
+mod probe;
 pub mod resolver;
 pub mod sabotage;
 mod script;
@@ -24,18 +27,16 @@ pub mod transport;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::sync::Arc;
 
 use outflow_core::destination::Destination;
 use outflow_core::engine::Settings;
 use outflow_core::engine::action::Alert;
 use outflow_core::engine::event::Event;
 use outflow_core::handle::FlowId;
-use outflow_core::message::{Recipient, Seq};
+use outflow_core::message::Seq;
 use outflow_core::name::Name;
 use outflow_core::policy::set::Policies;
-use outflow_core::time::{Mono, Nanos, Wall};
-use outflow_pipeline::Submission;
+use outflow_core::time::{Mono, Nanos};
 
 use self::cast::Cast;
 use self::player::Player;
@@ -47,7 +48,7 @@ use crate::memory::ledger::{MemoryLedger, Settings as LedgerSettings, WorldClock
 use crate::network::Network;
 use crate::random::Random;
 use crate::scenario::Scenario;
-use crate::trace::{Answered, FlowNo, Holdings, MessageNo, NodeNo, Observer, Trace, Violation};
+use crate::trace::{Answered, FlowNo, MessageNo, NodeNo, Observer, Trace, Violation};
 use crate::traffic::{Arrival, Traffic};
 
 /// Messages that reach a node in one batch at most.
@@ -226,128 +227,6 @@ impl<'a, O: Observer> World<'a, O> {
 
     fn tell(&mut self, trace: &Trace<'_>) {
         self.observer.observe(self.now, trace);
-    }
-
-    /// Hands what arrives now to the nodes, in batches.
-    fn arrivals(&mut self) {
-        let nodes = self.players.len() as u64;
-        let mut batches: Vec<Vec<Arrival>> = vec![Vec::new(); self.players.len()];
-        let mut again = Vec::new();
-        while let Some(&Reverse((at, message))) = self.retries.peek() {
-            if at > self.now {
-                break;
-            }
-            self.retries.pop();
-            again.extend(self.unacknowledged.get(&message).cloned());
-        }
-        let mut fresh = Vec::new();
-        while self
-            .traffic
-            .peek()
-            .is_some_and(|arrival| arrival.at <= self.now)
-        {
-            if fresh.len() >= BATCH_MAX * self.players.len() {
-                break;
-            }
-            fresh.extend(self.traffic.next());
-        }
-        for arrival in fresh {
-            if let Some(it) = &arrival.domain {
-                let known = (it.destination.clone(), it.after);
-                self.domains.entry(it.domain.clone()).or_insert(known);
-            }
-            self.introduce(&arrival);
-            self.unacknowledged.insert(arrival.message, arrival.clone());
-            again.push(arrival);
-        }
-        for arrival in again {
-            if let Some(batch) = batches.get_mut((arrival.message % nodes) as usize) {
-                batch.push(arrival);
-            }
-        }
-        for (node, batch) in batches.into_iter().enumerate() {
-            for part in batch.chunks(BATCH_MAX) {
-                self.submit(node, part);
-            }
-        }
-    }
-
-    fn introduce(&mut self, arrival: &Arrival) {
-        let resolved = arrival.domain.as_ref().map(|domain| &domain.destination);
-        let flow = self
-            .cast
-            .flow(self.now, &arrival.flow, resolved, &mut self.observer);
-        self.fates.push(Fate {
-            flow,
-            cost: arrival.cost,
-            recipient: arrival.recipient,
-            due: arrival.due,
-            expires: arrival.expires,
-            attempts: 0,
-            accepted: false,
-            settled: false,
-        });
-        self.unsettled += 1;
-    }
-
-    fn submit(&mut self, number: usize, batch: &[Arrival]) {
-        let wall_at_zero = self.scenario.wall_at_zero();
-        let keyed = self.keyed;
-        let messages: Vec<MessageNo> = batch.iter().map(|arrival| arrival.message).collect();
-        let Some(player) = self.players.get_mut(number) else {
-            return;
-        };
-        let now = player.now(self.now);
-        let Some(node) = &mut player.node else {
-            let later = self.now + RESUBMIT_AFTER;
-            self.retries.extend(
-                messages
-                    .into_iter()
-                    .map(|message| Reverse((later, message))),
-            );
-            return;
-        };
-        let wall = |at: Nanos| {
-            if at == Nanos::MAX {
-                Wall::NEVER
-            } else {
-                wall_at_zero + at
-            }
-        };
-        let mut submissions = Vec::with_capacity(batch.len());
-        for arrival in batch {
-            if let Some(domain) = &arrival.domain {
-                let resolver = &mut node.ports_mut().resolver;
-                resolver.learn(&domain.domain, &domain.destination, domain.after);
-            }
-            submissions.push(Submission {
-                key: (*arrival.flow).clone(),
-                idempotency_key: keyed.then(|| Arc::from(arrival.message.to_string())),
-                not_before: (arrival.due > arrival.at).then(|| wall(arrival.due)),
-                expires_at: wall(arrival.expires),
-                recipient: Recipient(arrival.recipient),
-                cost: arrival.cost,
-                body: Arc::from(arrival.message.to_le_bytes()),
-            });
-        }
-        if let Some(sabotage) = self.sabotage {
-            let all = submissions.iter_mut();
-            all.for_each(|submission| sabotage.submission(&now, submission));
-        }
-        match node.submit(&now, submissions) {
-            Ok(id) => {
-                player.batches.insert(id, messages);
-                player.turn_at = player.turn_at.min(self.now.max(player.frozen_until));
-            }
-            Err(_) => {
-                let later = self.now + RESUBMIT_AFTER;
-                self.retries.extend(
-                    messages
-                        .into_iter()
-                        .map(|message| Reverse((later, message))),
-                );
-            }
-        }
     }
 
     /// One turn of a node, and what the world sees of it.
@@ -600,77 +479,5 @@ impl<'a, O: Observer> World<'a, O> {
                 .extend(lost.map(|message| Reverse((later, message))));
         }
         self.script.at(self.now + down, Happening::Restart { node });
-    }
-
-    /// Tells what a node holds, and which of its heads wait for limits alone.
-    fn gauge(&mut self, number: usize) {
-        let at = self.now;
-        let Some(player) = self.players.get_mut(number) else {
-            return;
-        };
-        let now = player.clock.read(at, 0);
-        let Some(node) = &player.node else {
-            return;
-        };
-        let node_no = number as NodeNo;
-        let gauges = node.engine().gauges();
-        if gauges.flows <= CHECKED_MAX
-            && self.broken.is_empty()
-            && let Err(what) = node.engine().check(&now)
-        {
-            self.broken.push(Violation {
-                at: self.now,
-                checker: "engine",
-                what,
-            });
-        }
-        let held = node
-            .engine()
-            .heads_at_open_gates(PROBED, self.random.draw() as usize);
-        let frozen = at < player.frozen_until + GAUGE_EVERY;
-        let opened_at = player.clock.true_time(gauges.opened_at);
-        let holds = Holdings {
-            heads: gauges.heads,
-            flows: gauges.flows as u64,
-            limits: gauges.limits as u64,
-            in_flight: gauges.in_flight as u64,
-            sessions: gauges.sessions,
-            queued: gauges.unconfirmed as u64,
-        };
-        self.tell(&Trace::Gauge {
-            node: node_no,
-            holds,
-        });
-        let mut open = BTreeMap::new();
-        // With a ledger in between, more than limits may hold a message.
-        let held = if frozen || self.shared.is_some() {
-            Vec::new()
-        } else {
-            held
-        };
-        for (flow, seq, cost) in held {
-            let key = (node_no, flow);
-            let since = self.open_since.get(&key).copied().unwrap_or(self.now);
-            open.insert(key, since);
-            let Some(message) = self.message_of(number, seq) else {
-                continue;
-            };
-            let Some(fate) = self.fates.get(message as usize).copied() else {
-                continue;
-            };
-            let recipient = Recipient(fate.recipient);
-            let limits =
-                self.cast
-                    .needs(self.now, fate.flow, u32::MAX, recipient, &mut self.observer);
-            let since = since.max(fate.due).max(opened_at);
-            self.tell(&Trace::Waits {
-                message,
-                since,
-                cost,
-                limits: &limits,
-            });
-        }
-        self.open_since.retain(|(owner, _), _| *owner != node_no);
-        self.open_since.append(&mut open);
     }
 }

@@ -7,8 +7,8 @@
 //! makes `next_wake` the present.
 //!
 //! Reading order: [`event`], [`action`], [`command`]; `flows` (heads and
-//! paging), `limits` and `feed` (what holds flows), `desk` and `account_limits`
-//! (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
+//! paging), `limits`, `feed` and `feeding` (what holds flows), `desk`, `account_limits`
+//! and `matching` (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
 //! became of it), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
 //! flows, accounts, policies), `sweep` (changes over many flows), [`explain`].
 
@@ -22,8 +22,10 @@ mod desk;
 pub mod event;
 pub mod explain;
 mod feed;
+mod feeding;
 mod flows;
 mod limits;
+mod matching;
 mod permits;
 mod recipients;
 mod replies;
@@ -39,9 +41,8 @@ use self::command::{Command, PauseId};
 use self::counter::Counter;
 use self::desk::Desk;
 use self::event::Event;
-use self::feed::Demand;
+use self::flows::Flows;
 pub use self::flows::HEADS_MAX;
-use self::flows::{Flow, Flows};
 use self::limits::{FlowLimits, Maker};
 pub use self::limits::{SavedLimit, Start};
 use self::permits::Permits;
@@ -49,12 +50,11 @@ use self::recipients::Recipients;
 use self::sweep::{Pause, Sweep};
 use crate::classify::Rules;
 use crate::destination::Destination;
-use crate::handle::{AppendNo, FlowId, LimitId, PoolId, SessionRef};
+use crate::handle::FlowId;
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
-use crate::policy::key::LimitKey;
 use crate::policy::set::Policies;
-use crate::pool::{ClassMask, PoolSettings};
+use crate::pool::PoolSettings;
 use crate::reply::Reply;
 use crate::retry::schedule::{OnUncertain, RetrySchedules};
 use crate::schedule::{Schedule, TenantId};
@@ -62,9 +62,6 @@ use crate::time::{Mono, Nanos, Now};
 
 /// Looks at flows and matches in one step.
 const STEP_BUDGET: u32 = 64;
-
-/// Flows at a gate that are looked at to learn how much waits there.
-const GATE_SAMPLE: usize = 16;
 
 /// What an engine is told once.
 #[derive(Clone, Copy, Debug)]
@@ -264,169 +261,6 @@ impl Engine {
         }
     }
 
-    /// Tells the pools which lanes have flows at their gates.
-    fn tell_pools(&mut self) {
-        while let Some(gate) = self.schedule.take_changed_gate() {
-            let Some((lane, classes)) = self.schedule.gate_classes(gate) else {
-                continue;
-            };
-            let mask = classes.into_iter().fold(ClassMask::NONE, ClassMask::with);
-            // A few flows with many messages want as many sessions as many
-            // flows with a few.
-            let flows = self.schedule.first_flows_at(gate, GATE_SAMPLE);
-            let waiting = flows
-                .filter_map(|id| self.counter.flows.get(id))
-                .map(Flow::waiting);
-            let waiting = u32::try_from(waiting.sum::<u64>()).unwrap_or(u32::MAX);
-            let pool = self.counter.desk.lane(lane).pool;
-            self.counter
-                .desk
-                .pool_mut(pool)
-                .set_backlog(lane, mask, waiting);
-            if self.counter.settings.leased {
-                self.counter.desk.note_hungry(pool);
-            }
-        }
-    }
-
-    /// Serves the gates for which the pools found an account. Whether any did.
-    fn match_accounts(&mut self, now: &Now, budget: &mut u32) -> bool {
-        if !self.counter.is_open() {
-            return false;
-        }
-        let mut any = false;
-        while let Some(pool) = self.counter.desk.first_touched() {
-            while *budget > 0 {
-                let Some((account, lane, class)) = self.counter.desk.next_match(pool) else {
-                    break;
-                };
-                any = true;
-                *budget -= 1;
-                self.counter.matched = Some(account);
-                let gate = self.counter.desk.lane(lane).gate;
-                let served = self.schedule.serve_gate(now, gate, &mut self.counter);
-                let used = self.counter.matched.take().is_none();
-                if !served || !used {
-                    self.counter.desk.pool_mut(pool).decline(lane, class);
-                    self.schedule.gate_declined(gate);
-                }
-                self.tell_pools();
-            }
-            if *budget == 0 {
-                return any;
-            }
-            self.open_and_close_in(now, pool);
-            self.counter.desk.untouch(pool);
-        }
-        any
-    }
-
-    fn open_and_close(&mut self, now: &Now) {
-        if !self.counter.is_open()
-            && let Some(pool) = self.counter.desk.first_touched()
-        {
-            self.open_and_close_in(now, pool);
-        }
-    }
-
-    fn open_and_close_in(&mut self, now: &Now, id: PoolId) {
-        let open = self.counter.is_open();
-        let counter = &mut self.counter;
-        let pool = counter.desk.pool_mut(id);
-        while let Some(session) = pool.next_close() {
-            // Closing is not answered: the transport closes in its own time.
-            pool.session_closed(now.mono, session);
-            let session = SessionRef { pool: id, session };
-            counter.actions.push(Action::CloseSession { session });
-        }
-        while open && let Some((session, account, lane)) = pool.next_open(now.mono) {
-            let session = SessionRef { pool: id, session };
-            counter.actions.push(Action::OpenSession {
-                session,
-                account,
-                lane,
-            });
-        }
-    }
-
-    /// Gives limits that spend granted tokens what they lack.
-    fn feed(&mut self, now: &Now) {
-        while let Some(place) = self.schedule.take_fed() {
-            let demand = self.schedule.wanted_at(place).map(|(class, cost)| {
-                let (flows, others_below) = self.schedule.demand_at(place, class);
-                Demand {
-                    class,
-                    cost,
-                    flows,
-                    others_below,
-                }
-            });
-            let taken = self.schedule.take_spent(place);
-            let Some(feed) = self
-                .limits
-                .get_mut(place)
-                .and_then(|limit| limit.feed.as_mut())
-            else {
-                continue;
-            };
-            feed.note_taken(taken);
-            let Some(limit) = self.schedule.limit_mut(place) else {
-                continue;
-            };
-            let counter = &mut self.counter;
-            let id = LimitId::Place(place);
-            let (appends, actions) = (&mut counter.appends, &mut counter.actions);
-            let again = feed.refill(now, id, limit, demand, appends, actions);
-            self.schedule.look_at(place, again);
-        }
-        let counter = &mut self.counter;
-        while let Some(id) = counter.desk.limits.pop_hungry() {
-            let demand = counter.desk.demand(id);
-            let Some(entry) = counter.desk.limits.get_mut(id) else {
-                continue;
-            };
-            let Some(feed) = &mut entry.feed else {
-                continue;
-            };
-            let (limit, appends) = (&mut entry.limit, &mut counter.appends);
-            let again = feed.refill(
-                now,
-                LimitId::Account(id),
-                limit,
-                demand,
-                appends,
-                &mut counter.actions,
-            );
-            counter.desk.limits.wake_at(id, again);
-        }
-    }
-
-    fn granted(&mut self, now: &Now, id: LimitId, no: u32, answer: event::LeaseAnswer) {
-        let counter = &mut self.counter;
-        match id {
-            LimitId::Place(place) => {
-                let feed = self
-                    .limits
-                    .get_mut(place)
-                    .and_then(|limit| limit.feed.as_mut());
-                if let (Some(feed), Some(limit)) = (feed, self.schedule.limit_mut(place)) {
-                    let again = feed.answered(now, limit, no, answer, &mut counter.actions);
-                    self.schedule.mark(place);
-                    self.schedule.look_at(place, again);
-                }
-            }
-            LimitId::Account(id) => {
-                let Some(entry) = counter.desk.limits.get_mut(id) else {
-                    return;
-                };
-                let Some(feed) = &mut entry.feed else { return };
-                let again = feed.answered(now, &mut entry.limit, no, answer, &mut counter.actions);
-                counter.desk.limits.note_changed(id);
-                counter.desk.limits.wake_at(id, again);
-            }
-        }
-    }
-
     /// When the engine wants to be called if nothing happens before.
     pub fn next_wake(&self) -> Mono {
         let counter = &self.counter;
@@ -580,36 +414,6 @@ impl Engine {
             self.schedule.withdraw(id);
         }
         self.offer(id);
-    }
-
-    fn committed(&mut self, now: &Now, through: AppendNo) {
-        let was_open = self.counter.is_open();
-        while let Some(record) = self.counter.appends.confirm(through) {
-            if let Record::Reservation { key, block, .. } = record {
-                self.reserved(&key, block);
-            }
-        }
-        let counter = &mut self.counter;
-        counter.appends.recovered(&mut counter.actions);
-        if !was_open && self.counter.is_open() {
-            self.sweeps.push_back(Sweep::gates());
-            self.opened_at = now.mono;
-        }
-    }
-
-    fn reserved(&mut self, key: &LimitKey, block: u32) {
-        if let Some(place) = self.limits.find(key) {
-            if let Some(limit) = self.schedule.limit_mut(place) {
-                limit.reserve_committed(block);
-            }
-            self.schedule.mark(place);
-        }
-        if let Some(id) = self.counter.desk.limits.find(key) {
-            if let Some(entry) = self.counter.desk.limits.get_mut(id) {
-                entry.limit.reserve_committed(block);
-            }
-            self.counter.desk.limits.note_changed(id);
-        }
     }
 
     fn command(&mut self, now: &Now, command: Command) {

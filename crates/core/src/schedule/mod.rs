@@ -9,13 +9,14 @@
 //!
 //! Reading order: [`place`] (where flows wait), `node` (fair order among
 //! tenants), `entry` (a flow's standing), `estimate` (which place will take
-//! longest), `turn` (the decisions), `queue` and `book` (their bookkeeping),
+//! longest), `judge` (what a flow finds at a place), `turn` (the decisions), `queue` and `book` (their bookkeeping),
 //! `check` (what must hold after every step).
 
 mod book;
 mod check;
 mod entry;
 mod estimate;
+mod judge;
 mod node;
 pub mod place;
 mod queue;

@@ -37,10 +37,7 @@ const ACTS: [&str; 11] = [
 /// Sources longer than this have more than one thing to say.
 const LINES_MAX: usize = 500;
 /// Those that are longer all the same. Split them, and this list is empty.
-const LONGER: [&str; 2] = [
-    "crates/core/src/engine/mod.rs",
-    "crates/core/src/schedule/turn.rs",
-];
+const LONGER: [&str; 0] = [];
 
 /// Lines of the sources below that contain one of `words` outside comments.
 fn lines_with(below: &str, words: &[&str]) -> Vec<String> {

@@ -1,0 +1,120 @@
+//! Granted and reserved tokens on their way to the limits that spend them.
+
+use super::Engine;
+use super::action::Record;
+use super::event::LeaseAnswer;
+use super::feed::Demand;
+use super::sweep::Sweep;
+use crate::handle::{AppendNo, LimitId};
+use crate::policy::key::LimitKey;
+use crate::time::Now;
+
+impl Engine {
+    /// Gives limits that spend granted tokens what they lack.
+    pub(super) fn feed(&mut self, now: &Now) {
+        while let Some(place) = self.schedule.take_fed() {
+            let demand = self.schedule.wanted_at(place).map(|(class, cost)| {
+                let (flows, others_below) = self.schedule.demand_at(place, class);
+                Demand {
+                    class,
+                    cost,
+                    flows,
+                    others_below,
+                }
+            });
+            let taken = self.schedule.take_spent(place);
+            let Some(feed) = self
+                .limits
+                .get_mut(place)
+                .and_then(|limit| limit.feed.as_mut())
+            else {
+                continue;
+            };
+            feed.note_taken(taken);
+            let Some(limit) = self.schedule.limit_mut(place) else {
+                continue;
+            };
+            let counter = &mut self.counter;
+            let id = LimitId::Place(place);
+            let (appends, actions) = (&mut counter.appends, &mut counter.actions);
+            let again = feed.refill(now, id, limit, demand, appends, actions);
+            self.schedule.look_at(place, again);
+        }
+        let counter = &mut self.counter;
+        while let Some(id) = counter.desk.limits.pop_hungry() {
+            let demand = counter.desk.demand(id);
+            let Some(entry) = counter.desk.limits.get_mut(id) else {
+                continue;
+            };
+            let Some(feed) = &mut entry.feed else {
+                continue;
+            };
+            let (limit, appends) = (&mut entry.limit, &mut counter.appends);
+            let again = feed.refill(
+                now,
+                LimitId::Account(id),
+                limit,
+                demand,
+                appends,
+                &mut counter.actions,
+            );
+            counter.desk.limits.wake_at(id, again);
+        }
+    }
+
+    pub(super) fn granted(&mut self, now: &Now, id: LimitId, no: u32, answer: LeaseAnswer) {
+        let counter = &mut self.counter;
+        match id {
+            LimitId::Place(place) => {
+                let feed = self
+                    .limits
+                    .get_mut(place)
+                    .and_then(|limit| limit.feed.as_mut());
+                if let (Some(feed), Some(limit)) = (feed, self.schedule.limit_mut(place)) {
+                    let again = feed.answered(now, limit, no, answer, &mut counter.actions);
+                    self.schedule.mark(place);
+                    self.schedule.look_at(place, again);
+                }
+            }
+            LimitId::Account(id) => {
+                let Some(entry) = counter.desk.limits.get_mut(id) else {
+                    return;
+                };
+                let Some(feed) = &mut entry.feed else { return };
+                let again = feed.answered(now, &mut entry.limit, no, answer, &mut counter.actions);
+                counter.desk.limits.note_changed(id);
+                counter.desk.limits.wake_at(id, again);
+            }
+        }
+    }
+
+    pub(super) fn committed(&mut self, now: &Now, through: AppendNo) {
+        let was_open = self.counter.is_open();
+        while let Some(record) = self.counter.appends.confirm(through) {
+            if let Record::Reservation { key, block, .. } = record {
+                self.reserved(&key, block);
+            }
+        }
+        let counter = &mut self.counter;
+        counter.appends.recovered(&mut counter.actions);
+        if !was_open && self.counter.is_open() {
+            self.sweeps.push_back(Sweep::gates());
+            self.opened_at = now.mono;
+        }
+    }
+
+    pub(super) fn reserved(&mut self, key: &LimitKey, block: u32) {
+        if let Some(place) = self.limits.find(key) {
+            if let Some(limit) = self.schedule.limit_mut(place) {
+                limit.reserve_committed(block);
+            }
+            self.schedule.mark(place);
+        }
+        if let Some(id) = self.counter.desk.limits.find(key) {
+            if let Some(entry) = self.counter.desk.limits.get_mut(id) {
+                entry.limit.reserve_committed(block);
+            }
+            self.counter.desk.limits.note_changed(id);
+        }
+    }
+}
