@@ -110,7 +110,7 @@ impl Schedule {
                 return self.is_open(now, stop.place, entry.class, entry.cost, outlet);
             }
             if self.others_may_come(stop.place, flow)
-                && place.paced_until(now.mono, entry.cost) > now.mono
+                && place.paced_until(now, entry.class, entry.cost) > now.mono
             {
                 return false;
             }

@@ -221,15 +221,16 @@ impl Place {
         }
     }
 
-    /// When the pacer lets a waiter go; at once if there is none.
-    pub(super) fn paced_until(&self, now: Mono, cost: u32) -> Mono {
-        match self
-            .pacer
-            .as_ref()
-            .map(|pacer| pacer.until(now, Need::whole(cost)))
-        {
-            Some(Until::At(at)) => at,
-            _ => now,
+    /// When the pacer lets a waiter go; at once if there is none, or while much
+    /// of the window is left.
+    pub(super) fn paced_until(&self, now: &Now, class: Class, cost: u32) -> Mono {
+        let Some(pacer) = &self.pacer else {
+            return now.mono;
+        };
+        let plenty = Need(u64::from(self.shape.capacity) * 1_000 / PACED_BELOW);
+        match pacer.until(now.mono, Need::whole(cost)) {
+            Until::At(at) if !self.fits(now, class, plenty) => at,
+            _ => now.mono,
         }
     }
 
@@ -276,6 +277,8 @@ impl Place {
 
 /// The share of a window that may be taken in one go while others may come.
 const PACER_SHARE: u32 = 32;
+/// A window is paced when less than one part in so many of it is left.
+const PACED_BELOW: u64 = 4;
 
 fn pacer_of(shape: Shape) -> Option<TokenBucket> {
     let rate = shape.rate.filter(|_| shape.kind == Kind::SlidingWindow)?;

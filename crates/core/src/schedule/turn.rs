@@ -268,7 +268,7 @@ impl Schedule {
         if !place.is_cheap(cost) && place.holders.len() >= TURNS_OUT_MAX {
             return false;
         }
-        if self.others_may_come(id, flow) && place.paced_until(now.mono, cost) > now.mono {
+        if self.others_may_come(id, flow) && place.paced_until(now, class, cost) > now.mono {
             return false;
         }
         self.turn_need(now, id, flow, by_credit)
@@ -333,7 +333,7 @@ impl Schedule {
                     if let Some(need) = self.turn_need(now, id, flow, by_credit) {
                         let cost = self.entry(flow).cost;
                         let paced = if self.others_may_come(id, flow) {
-                            place.paced_until(now.mono, cost)
+                            place.paced_until(now, class, cost)
                         } else {
                             now.mono
                         };

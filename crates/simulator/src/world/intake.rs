@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use outflow_core::entropy::Entropy;
 use outflow_core::message::Recipient;
 use outflow_core::time::{Nanos, Wall};
 use outflow_pipeline::Submission;
@@ -45,7 +46,7 @@ impl<O: Observer> World<'_, O> {
             again.push(arrival);
         }
         for arrival in again {
-            if let Some(batch) = batches.get_mut((arrival.message % nodes) as usize) {
+            if let Some(batch) = batches.get_mut(node_of(arrival.message, nodes)) {
                 batch.push(arrival);
             }
         }
@@ -133,4 +134,10 @@ impl<O: Observer> World<'_, O> {
             }
         }
     }
+}
+
+/// The node that a message reaches: any, whichever tenant it is of, and the same
+/// one each time its caller tries.
+fn node_of(message: MessageNo, nodes: u64) -> usize {
+    (Entropy(message).draw() % nodes.max(1)) as usize
 }

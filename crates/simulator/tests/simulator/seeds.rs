@@ -4,7 +4,29 @@ use outflow_simulator::scenario::random::random_faults;
 use outflow_simulator::simulate::run;
 
 /// A seed, and what it found.
-const SEEDS: &[(u64, &str)] = &[(9, "nothing: it was silent from the first run on")];
+const SEEDS: &[(u64, &str)] = &[
+    (
+        1,
+        "a paced lane asked for no tokens of its account, for ever",
+    ),
+    (
+        2,
+        "limits of accounts were counted before anybody had heard of them",
+    ),
+    (
+        3,
+        "a credit that leased tokens could not serve held the class above it",
+    ),
+    (
+        4,
+        "domains that were resolved before a restart were never asked for again",
+    ),
+    (8, "a lease that lapsed unused was not asked for again"),
+    (9, "nothing: it was silent from the first run on"),
+    (12, "a gap of 1/58 s is not a whole number of nanoseconds"),
+    (14, "a message was given up before it had expired"),
+    (16, "mail is retried for longer than the run was watched"),
+];
 
 #[test]
 fn what_was_once_found_stays_fixed() {
