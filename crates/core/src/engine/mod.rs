@@ -51,6 +51,8 @@ use self::sweep::{Pause, Sweep};
 use crate::classify::Rules;
 use crate::destination::Destination;
 use crate::handle::FlowId;
+use crate::limit::Until;
+use crate::limit::need::Need;
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
 use crate::policy::set::Policies;
@@ -300,8 +302,14 @@ impl Engine {
 
     /// Heads, of at most `max` flows from a place of the caller's choice on,
     /// for which an account and a session stand ready: nothing but the flow's
-    /// own limits holds them. For those who watch that no token is wasted.
-    pub fn heads_at_open_gates(&self, max: usize, from: usize) -> Vec<(FlowId, Seq, u32)> {
+    /// own limits holds them, and none of these waits for tokens to be granted
+    /// or reserved. For those who watch that no token is wasted.
+    pub fn heads_at_open_gates(
+        &self,
+        now: &Now,
+        max: usize,
+        from: usize,
+    ) -> Vec<(FlowId, Seq, u32)> {
         let counter = &self.counter;
         let from = from % counter.flows.end().max(1);
         counter
@@ -311,7 +319,13 @@ impl Engine {
             .filter_map(|(id, flow)| {
                 let (head, lane) = (flow.heads.front()?, flow.lane?);
                 let open = counter.is_open() && counter.desk.can_send(lane, flow.key.class);
-                open.then_some((id, head.seq, head.cost))
+                let class = flow.key.class;
+                let ungranted = flow.limits.iter().any(|&place| {
+                    let limit = self.schedule.limit(place);
+                    let until = limit.map(|it| it.until(now, class, Need::whole(head.cost)));
+                    until == Some(Until::Granted)
+                });
+                (open && !ungranted).then_some((id, head.seq, head.cost))
             })
             .take(max)
             .collect()

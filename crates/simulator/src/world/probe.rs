@@ -33,7 +33,7 @@ impl<O: Observer> World<'_, O> {
         }
         let held = node
             .engine()
-            .heads_at_open_gates(PROBED, self.random.draw() as usize);
+            .heads_at_open_gates(&now, PROBED, self.random.draw() as usize);
         let frozen = at < player.frozen_until + GAUGE_EVERY;
         let opened_at = player.clock.true_time(gauges.opened_at);
         let holds = Holdings {
@@ -50,7 +50,9 @@ impl<O: Observer> World<'_, O> {
         });
         let mut open = BTreeMap::new();
         // With a ledger in between, more than limits may hold a message.
-        let held = if frozen || self.shared.is_some() {
+        // Between probes that are far apart a gate may shut and open again.
+        let coarse = at >= self.scenario.duration.0;
+        let held = if frozen || coarse || self.shared.is_some() {
             Vec::new()
         } else {
             held
