@@ -1,4 +1,12 @@
-//! Every delivery decision of Outflow, as a pure state machine.
+//! Every delivery decision of Outflow, as a pure state machine: no I/O, no
+//! clock, no randomness. Time and entropy are arguments.
+//!
+//! In reading order: [`time`], [`entropy`], [`name`], [`handle`]; [`class`],
+//! [`destination`], [`message`], [`flow`], [`account`] (the words); [`limit`],
+//! [`policy`] (what may be sent when); [`schedule`] (who goes next), [`pool`]
+//! (through which account); [`reply`], [`classify`], [`outcome`], [`retry`]
+//! (what became of it); [`engine`] ties them together.
+
 pub mod account;
 pub mod class;
 pub mod classify;

@@ -3,6 +3,7 @@
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod classify;
+mod engine;
 mod limits;
 mod policy;
 mod pool;
