@@ -2,7 +2,7 @@
 //! clock, no randomness. Time and entropy are arguments.
 //!
 //! In reading order: [`time`], [`entropy`], [`name`], [`handle`]; [`class`],
-//! [`destination`], [`message`], [`flow`], [`account`] (the words); [`limit`],
+//! [`destination`], [`message`], [`message_id`], [`flow`], [`account`] (the words); [`limit`],
 //! [`policy`] (what may be sent when); [`schedule`] (who goes next), [`pool`]
 //! (through which account); [`reply`], [`classify`], [`outcome`], [`retry`]
 //! (what became of it); [`engine`] ties them together.
@@ -17,6 +17,7 @@ pub mod flow;
 pub mod handle;
 pub mod limit;
 pub mod message;
+pub mod message_id;
 pub mod name;
 pub mod outcome;
 pub mod policy;

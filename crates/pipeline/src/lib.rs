@@ -11,5 +11,4 @@ mod intake;
 pub mod node;
 pub mod shutdown;
 
-pub use intake::{Refused, Submission};
 pub use node::{Node, Ports};

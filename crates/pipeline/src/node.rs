@@ -8,12 +8,13 @@ use outflow_core::engine::event::Event;
 use outflow_core::engine::{Engine, Settings, Start};
 use outflow_core::policy::set::Policies;
 use outflow_core::time::{Mono, Now};
+use outflow_ports::intake::{Given, Refused, Submission};
 use outflow_ports::ledger::Ledger;
 use outflow_ports::resolver::Resolver;
 use outflow_ports::store::{BatchId, NewMessage, Store, StoreDone, StoreWork};
 use outflow_ports::transport::{Transport, TransportWork};
 
-use crate::intake::{PENDING_MAX, Refused, Submission};
+use crate::intake::PENDING_MAX;
 use crate::shutdown::Phase;
 
 /// Engine steps in one turn; the rest waits for the next.
@@ -37,8 +38,8 @@ pub struct Ports<S, L, T, R> {
 pub struct Answer {
     /// Which batch.
     pub batch: BatchId,
-    /// The numbers of its messages once they are durable; none if that failed.
-    pub seqs: Option<Vec<outflow_core::message::Seq>>,
+    /// What its messages became once they are durable; none if that failed.
+    pub given: Option<Vec<Given>>,
 }
 
 /// A node: the engine and its ports.
@@ -124,6 +125,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
                 expires_at: submission.expires_at,
                 recipient: submission.recipient,
                 cost: submission.cost,
+                envelope: submission.envelope,
                 body: submission.body,
             })
             .collect();
@@ -229,7 +231,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         for done in stored.drain(..) {
             match done {
                 StoreDone::Event(event) => self.inbox.push_back(event),
-                StoreDone::Accepted { batch, seqs } => self.answer(batch, Some(seqs)),
+                StoreDone::Accepted { batch, given } => self.answer(batch, Some(given)),
                 StoreDone::AcceptFailed { batch } => self.answer(batch, None),
             }
         }
@@ -240,13 +242,13 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         self.inbox.extend(self.arrived.drain(..));
     }
 
-    fn answer(&mut self, batch: BatchId, seqs: Option<Vec<outflow_core::message::Seq>>) {
+    fn answer(&mut self, batch: BatchId, given: Option<Vec<Given>>) {
         if let Some(place) = self.pending_sizes.iter().position(|&(id, _)| id == batch)
             && let Some((_, size)) = self.pending_sizes.remove(place)
         {
             self.pending -= size;
         }
-        self.answers.push_back(Answer { batch, seqs });
+        self.answers.push_back(Answer { batch, given });
     }
 
     /// Submits what the engine asked for. Whether an answer may be there at once.
@@ -296,6 +298,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
                         let destination = &flow.destination;
                         let work = TransportWork::Deliver {
                             delivery,
+                            parcel: self.ports.store.parcel(delivery.head.seq),
                             account,
                             destination,
                         };

@@ -6,11 +6,19 @@
 //! the same node. One conformance suite per trait says what every
 //! implementation must do.
 //!
-//! Reading order: [`store`], [`transport`], [`ledger`], [`resolver`], then
-//! [`conformance`].
+//! Reading order: [`store`], [`transport`], [`ledger`], [`resolver`]; what comes
+//! in: [`intake`], [`query`], [`control`]; what is kept for people: [`receipts`],
+//! [`registry`]; what is carried: [`parcel`], [`letter`]; then [`conformance`].
 
 pub mod conformance;
+pub mod control;
+pub mod intake;
 pub mod ledger;
+pub mod letter;
+pub mod parcel;
+pub mod query;
+pub mod receipts;
+pub mod registry;
 pub mod resolver;
 pub mod store;
 pub mod transport;

@@ -14,9 +14,12 @@ use outflow_core::engine::action::Record;
 use outflow_core::engine::event::Event;
 use outflow_core::flow::FlowKey;
 use outflow_core::handle::{AppendNo, FlowId};
-use outflow_core::message::{Recipient, Seq};
+use outflow_core::message::{Head, Recipient, Seq};
 use outflow_core::policy::key::LimitKey;
 use outflow_core::time::{Mono, Nanos, Now, Wall};
+
+use crate::intake::Given;
+use crate::parcel::ParcelRef;
 
 /// Names a batch of new messages in its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,7 +40,10 @@ pub struct NewMessage {
     pub recipient: Recipient,
     /// What it takes from each limit.
     pub cost: u32,
-    /// What is to be delivered; the store does not look into it.
+    /// What belongs to this message alone; the store does not look into it.
+    pub envelope: Arc<[u8]>,
+    /// What is to be delivered; the store does not look into it. Messages of
+    /// one batch that share it share its place on the disk.
     pub body: Arc<[u8]>,
 }
 
@@ -59,6 +65,8 @@ pub enum StoreWork {
     Append { no: AppendNo, record: Record },
     /// Hand over up to `max` messages of a flow that are ready.
     Page { flow: FlowId, max: u32 },
+    /// These dead letters need not be kept any more. Not answered.
+    Forget { seqs: Vec<Seq> },
 }
 
 /// What a store answers.
@@ -71,11 +79,24 @@ pub enum StoreDone {
     /// Something for the engine: `Accepted`, `Due`, `Expired`, `Paged`,
     /// `Committed`, `CommitFailed`.
     Event(Event),
-    /// The batch is durable; one number per message, in order. A message whose
+    /// The batch is durable; one entry per message, in order. A message whose
     /// idempotency key was known has the number of the first one.
-    Accepted { batch: BatchId, seqs: Vec<Seq> },
+    Accepted { batch: BatchId, given: Vec<Given> },
     /// The batch is not durable, as far as is known: nothing was acknowledged.
     AcceptFailed { batch: BatchId },
+}
+
+/// A message that the store keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Of which flow.
+    pub flow: FlowId,
+    /// What the engine is told of it.
+    pub head: Head,
+    /// When it is to be sent, if it waits for that.
+    pub due_at: Option<Wall>,
+    /// Whether it is a dead letter.
+    pub dead: bool,
 }
 
 /// What a store knows when it starts.
@@ -111,4 +132,17 @@ pub trait Store {
     /// How many messages of its flow are before a waiting message; none if it
     /// is not waiting.
     fn ahead(&self, flow: FlowId, seq: Seq) -> Option<u64>;
+
+    /// Where the content of a live message or a dead letter lies.
+    fn parcel(&self, seq: Seq) -> Option<ParcelRef>;
+
+    /// A live message or a dead letter.
+    fn find(&self, seq: Seq) -> Option<Found>;
+
+    /// Live messages and dead letters from `from` on, in order of their numbers;
+    /// looks at no more than `looks` of them. Where to go on; none at the end.
+    fn scan(&self, from: Seq, looks: usize, found: &mut dyn FnMut(Found)) -> Option<Seq>;
+
+    /// How many messages wait for their time, by flow, for flows with any.
+    fn deferred(&self, found: &mut dyn FnMut(FlowId, u64));
 }

@@ -7,6 +7,8 @@ use outflow_core::engine::event::Event;
 use outflow_core::handle::SessionRef;
 use outflow_core::time::{Mono, Now};
 
+use crate::parcel::ParcelRef;
+
 /// Work for a transport.
 #[derive(Debug)]
 #[expect(
@@ -25,6 +27,7 @@ pub enum TransportWork<'a> {
     /// Deliver a message; answered by exactly one `Replied`.
     Deliver {
         delivery: Delivery,
+        parcel: Option<ParcelRef>,
         account: &'a AccountSpec,
         destination: &'a Destination,
     },

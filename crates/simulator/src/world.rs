@@ -301,7 +301,7 @@ impl<'a, O: Observer> World<'a, O> {
             };
             let messages = player.batches.remove(&answer.batch).unwrap_or_default();
             for message in messages {
-                if answer.seqs.is_some() {
+                if answer.given.is_some() {
                     self.unacknowledged.remove(&message);
                     self.accepted(message);
                 } else {

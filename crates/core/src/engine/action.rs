@@ -95,17 +95,19 @@ pub enum Record {
         until: Wall,
         attempt: Option<Box<Attempt>>,
     },
-    /// The message is done with.
+    /// The message is done with; an account tried it last, or none did.
     Settlement {
         flow: FlowId,
         seq: Seq,
         state: State,
+        account: Option<Name>,
         error: Option<Box<LastError>>,
     },
     /// The message was given up.
     Dead {
         flow: FlowId,
         seq: Seq,
+        account: Option<Name>,
         letter: Box<DeadLetter>,
     },
     /// The far end came back to a message that was settled.
@@ -125,12 +127,24 @@ pub enum Record {
         through: Seq,
         held: Vec<Seq>,
     },
+    /// Messages of the flow that wait for their time are due now: one, or all
+    /// up to a number.
+    Hastened { flow: FlowId, which: Hasten },
     /// So many more tokens of a limit may be used than `saved` knows of.
     Reservation {
         key: Arc<LimitKey>,
         saved: Saved,
         block: u32,
     },
+}
+
+/// Which messages are to be tried at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hasten {
+    /// This one.
+    One(Seq),
+    /// All that were accepted up to this one.
+    Through(Seq),
 }
 
 /// What a failed attempt leaves behind.
@@ -144,6 +158,8 @@ pub struct Attempt {
     pub delay: Nanos,
     /// What went wrong.
     pub error: LastError,
+    /// Through which account it was tried.
+    pub account: Name,
 }
 
 /// Something a person should know.

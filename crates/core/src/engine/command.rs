@@ -27,6 +27,11 @@ pub enum Command {
     Resume { id: PauseId },
     /// Withdraw one message.
     Cancel { flow: FlowId, seq: Seq },
+    /// Try a message that waits for its time now.
+    Retry { flow: FlowId, seq: Seq },
+    /// Try everything that matches, waits for its time, and was accepted by
+    /// then, now.
+    RetryAll { matches: Match, through: Seq },
     /// Withdraw everything that matches, waits, and was accepted by then.
     CancelAll { matches: Match, through: Seq },
     /// Hand everything that matches, waits, and was accepted by then to another

@@ -98,6 +98,7 @@ impl Outlet for Counter {
                     flow: id,
                     seq,
                     state: State::Expired,
+                    account: None,
                     error: None,
                 },
                 Obstacle::Later(until) => Record::Deferral {

@@ -34,7 +34,7 @@ mod sweep;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use self::action::{Action, Record};
+use self::action::{Action, Hasten, Record};
 use self::appends::Appends;
 use self::budgets::Budgets;
 use self::command::{Command, PauseId};
@@ -408,6 +408,7 @@ impl Engine {
                     flow: id,
                     seq,
                     state: State::Expired,
+                    account: None,
                     error: None,
                 };
                 self.counter.append(record);
@@ -435,6 +436,13 @@ impl Engine {
             Command::Pause { id, matches, until } => self.pause(now, id, matches, until),
             Command::Resume { id } => self.resume(id),
             Command::Cancel { flow, seq } => self.cancel(flow, seq),
+            Command::Retry { flow, seq } => {
+                let which = Hasten::One(seq);
+                self.counter.append(Record::Hastened { flow, which });
+            }
+            Command::RetryAll { matches, through } => {
+                self.sweeps.push_back(Sweep::hasten(matches, through));
+            }
             Command::CancelAll { matches, through } => {
                 self.sweeps.push_back(Sweep::cancel(matches, through));
             }

@@ -5,6 +5,7 @@ use super::action::{Action, Alert, Attempt, Record};
 use super::permits::Permit;
 use crate::handle::{FlowId, PermitId};
 use crate::message::{Head, Seq, State};
+use crate::name::Name;
 use crate::outcome::{Outcome, ReplyScope, Verdict};
 use crate::reply::Reply;
 use crate::retry::dead_letter::{DeadLetter, LastError};
@@ -36,25 +37,28 @@ impl Engine {
         let settings = &self.counter.settings;
         let policy = settings.retry.for_message(key.channel, key.class);
         let next = policy.decide(now, &head, &outcome, settings.on_uncertain);
-        let record = self.record(now, permit.flow, &head, next, reply, &outcome);
+        let record = self.record(now, &permit, &head, next, reply, &outcome);
         self.counter.append(record);
     }
 
     fn record(
         &self,
         now: &Now,
-        flow: FlowId,
+        permit: &Permit,
         head: &Head,
         next: Next,
         reply: &Reply,
         outcome: &Outcome,
     ) -> Record {
-        let seq = head.seq;
+        let (flow, seq) = (permit.flow, head.seq);
+        let account = self.counter.desk.account(permit.account);
+        let account = account.map(|account| account.spec.id.clone());
         match next {
             Next::Settle(State::Delivered) => Record::Settlement {
                 flow,
                 seq,
                 state: State::Delivered,
+                account,
                 error: None,
             },
             Next::Settle(state) => {
@@ -63,6 +67,7 @@ impl Engine {
                     flow,
                     seq,
                     state,
+                    account,
                     error,
                 }
             }
@@ -74,6 +79,7 @@ impl Engine {
                     attempts,
                     delay,
                     error,
+                    account: account.unwrap_or_else(|| Name::from("")),
                 };
                 Record::Deferral {
                     flow,
@@ -85,7 +91,12 @@ impl Engine {
             Next::Dead(cause) => {
                 let error = LastError::of(reply, outcome);
                 let letter = Box::new(DeadLetter::new(head, now.wall, cause, error));
-                Record::Dead { flow, seq, letter }
+                Record::Dead {
+                    flow,
+                    seq,
+                    account,
+                    letter,
+                }
             }
         }
     }
@@ -141,6 +152,7 @@ impl Engine {
         self.counter.append(Record::Dead {
             flow,
             seq: head.seq,
+            account: None,
             letter,
         });
     }

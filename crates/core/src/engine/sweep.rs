@@ -5,7 +5,7 @@
 //! on meanwhile.
 
 use super::Engine;
-use super::action::Record;
+use super::action::{Hasten, Record};
 use super::command::PauseId;
 use crate::handle::{AccountId, FlowId};
 use crate::message::{Seq, State};
@@ -34,6 +34,8 @@ enum Work {
     Gates,
     /// What matches is cancelled.
     Cancel { matches: Match, through: Seq },
+    /// What matches and waits for its time is due now.
+    Hasten { matches: Match, through: Seq },
     /// What matches goes to another pool.
     Move {
         matches: Match,
@@ -57,6 +59,10 @@ impl Sweep {
 
     pub const fn cancel(matches: Match, through: Seq) -> Self {
         Self::of(Work::Cancel { matches, through })
+    }
+
+    pub const fn hasten(matches: Match, through: Seq) -> Self {
+        Self::of(Work::Hasten { matches, through })
     }
 
     pub const fn relocate(matches: Match, pool: Name, through: Seq) -> Self {
@@ -119,6 +125,12 @@ impl Engine {
                 self.offer(id);
             }
             Work::Cancel { matches, through } => self.cancel_flow(matches, id, *through),
+            Work::Hasten { matches, through } => {
+                if self.matches(matches, id) {
+                    let which = Hasten::Through(*through);
+                    self.counter.append(Record::Hastened { flow: id, which });
+                }
+            }
             Work::Move {
                 matches,
                 pool,
@@ -205,6 +217,7 @@ impl Engine {
                 flow: id,
                 seq,
                 state,
+                account: None,
                 error: None,
             });
         }
@@ -220,6 +233,7 @@ impl Engine {
                 flow: id,
                 seq,
                 state,
+                account: None,
                 error: None,
             });
         }

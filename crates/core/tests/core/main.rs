@@ -5,6 +5,7 @@
 mod classify;
 mod engine;
 mod limits;
+mod message_id;
 mod policy;
 mod pool;
 mod retry;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outflow_core::entropy::Entropy;
 use outflow_core::message::Recipient;
 use outflow_core::time::{Nanos, Wall};
-use outflow_pipeline::Submission;
+use outflow_ports::intake::Submission;
 
 use super::{BATCH_MAX, Fate, RESUBMIT_AFTER, World};
 use crate::trace::{MessageNo, Observer};
@@ -99,6 +99,7 @@ impl<O: Observer> World<'_, O> {
                 wall_at_zero + at
             }
         };
+        let empty: Arc<[u8]> = Arc::default();
         let mut submissions = Vec::with_capacity(batch.len());
         for arrival in batch {
             if let Some(domain) = &arrival.domain {
@@ -112,6 +113,7 @@ impl<O: Observer> World<'_, O> {
                 expires_at: wall(arrival.expires),
                 recipient: Recipient(arrival.recipient),
                 cost: arrival.cost,
+                envelope: Arc::clone(&empty),
                 body: Arc::from(arrival.message.to_le_bytes()),
             });
         }

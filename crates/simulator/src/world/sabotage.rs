@@ -9,7 +9,7 @@ use outflow_core::class::Class;
 use outflow_core::engine::action::Record;
 use outflow_core::engine::event::Event;
 use outflow_core::time::{Nanos, Now, Wall};
-use outflow_pipeline::Submission;
+use outflow_ports::intake::Submission;
 use outflow_ports::store::{Recovered, StoreDone, StoreWork};
 
 use crate::scenario::Scenario;

@@ -7,7 +7,9 @@ use outflow_core::engine::action::Record;
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Seq, State};
 use outflow_core::time::{Mono, Now, Wall};
-use outflow_ports::store::{BatchId, Recovered, Store, StoreDone, StoreWork};
+use outflow_ports::intake::Given;
+use outflow_ports::parcel::ParcelRef;
+use outflow_ports::store::{BatchId, Found, Recovered, Store, StoreDone, StoreWork};
 
 use super::sabotage::Sabotage;
 use crate::memory::MemoryStore;
@@ -96,8 +98,13 @@ impl WatchedStore {
     fn acknowledge(&mut self, batch: BatchId) {
         let count = self.batches.get(&batch).map_or(0, Vec::len) as u64;
         let last = self.inner.last_seq().0;
-        let seqs = (last - count + 1..=last).map(Seq).collect();
-        self.early.push(StoreDone::Accepted { batch, seqs });
+        let given = (last - count + 1..=last).map(|seq| Given {
+            seq: Seq(seq),
+            accepted_at: Wall(0),
+            known: false,
+        });
+        let given = given.collect();
+        self.early.push(StoreDone::Accepted { batch, given });
     }
 
     fn learn(&mut self, seq: Seq, message: MessageNo) {
@@ -162,10 +169,10 @@ impl Store for WatchedStore {
         }
         for done in done.iter().skip(before) {
             match done {
-                StoreDone::Accepted { batch, seqs } => {
+                StoreDone::Accepted { batch, given } => {
                     let numbers = self.batches.remove(batch).unwrap_or_default();
-                    for (&seq, number) in seqs.iter().zip(numbers) {
-                        self.learn(seq, number);
+                    for (given, number) in given.iter().zip(numbers) {
+                        self.learn(given.seq, number);
                     }
                 }
                 StoreDone::AcceptFailed { batch } => {
@@ -186,5 +193,21 @@ impl Store for WatchedStore {
 
     fn ahead(&self, flow: FlowId, seq: Seq) -> Option<u64> {
         self.inner.ahead(flow, seq)
+    }
+
+    fn parcel(&self, seq: Seq) -> Option<ParcelRef> {
+        self.inner.parcel(seq)
+    }
+
+    fn find(&self, seq: Seq) -> Option<Found> {
+        self.inner.find(seq)
+    }
+
+    fn scan(&self, from: Seq, looks: usize, found: &mut dyn FnMut(Found)) -> Option<Seq> {
+        self.inner.scan(from, looks, found)
+    }
+
+    fn deferred(&self, found: &mut dyn FnMut(FlowId, u64)) {
+        self.inner.deferred(found);
     }
 }

@@ -79,6 +79,7 @@ impl Transport for SimTransport {
                 delivery,
                 account,
                 destination,
+                ..
             } => Handed::Deliver {
                 delivery,
                 account: account.id.clone(),

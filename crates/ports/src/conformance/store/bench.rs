@@ -12,6 +12,7 @@ use outflow_core::message::{Head, Recipient, Seq, State};
 use outflow_core::time::{Mono, Nanos, Now, Wall};
 
 use super::Harness;
+use crate::intake::Given;
 use crate::store::{BatchId, NewMessage, Recovered, Store, StoreDone, StoreWork};
 
 /// Nothing takes longer than this.
@@ -25,6 +26,8 @@ const LOOKS_MAX: u32 = 100_000;
 pub(super) struct Bench<H: Harness> {
     pub harness: H,
     pub batches: BTreeMap<BatchId, Option<Vec<Seq>>>,
+    /// Everything that was accepted, in order.
+    pub given: Vec<Given>,
     pub events: Vec<Event>,
     pub committed: AppendNo,
     pub failed: Option<AppendNo>,
@@ -37,6 +40,7 @@ impl<H: Harness> Bench<H> {
         Self {
             harness,
             batches: BTreeMap::new(),
+            given: Vec::new(),
             events: Vec::new(),
             committed: AppendNo(0),
             failed: None,
@@ -165,7 +169,11 @@ impl<H: Harness> Bench<H> {
         self.harness.store().complete(&now, &mut done);
         for done in done {
             match done {
-                StoreDone::Accepted { batch, seqs } => self.note_answer(batch, Some(seqs)),
+                StoreDone::Accepted { batch, given } => {
+                    let seqs = given.iter().map(|given| given.seq).collect();
+                    self.given.extend(given);
+                    self.note_answer(batch, Some(seqs));
+                }
                 StoreDone::AcceptFailed { batch } => self.note_answer(batch, None),
                 StoreDone::Event(Event::Committed { through }) => {
                     assert!(through > self.committed, "a commit is told of once");
@@ -282,6 +290,7 @@ pub(super) fn plain(flow: FlowId) -> NewMessage {
         expires_at: Wall::NEVER,
         recipient: Recipient(7),
         cost: 1,
+        envelope: Arc::from(*b"to somebody"),
         body: Arc::from(*b"hello"),
     }
 }
@@ -300,6 +309,7 @@ pub(super) fn settlement(flow: FlowId, seq: Seq) -> Record {
         flow,
         seq,
         state: State::Delivered,
+        account: None,
         error: None,
     }
 }

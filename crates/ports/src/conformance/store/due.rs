@@ -96,6 +96,7 @@ fn attempts_are_remembered<H: Harness>(make: &dyn Fn() -> H) {
             attempt: Some(Box::new(Attempt {
                 first_attempt_at: tried_at,
                 attempts,
+                account: outflow_core::name::Name::from("one"),
                 delay: Nanos::from_secs(u64::from(attempts)),
                 error: LastError {
                     code: None,
@@ -158,6 +159,7 @@ fn expiry_finds_a_message_anywhere<H: Harness>(make: &dyn Fn() -> H) {
             flow: FLOW,
             seq,
             state: State::Expired,
+            account: None,
             error: None,
         });
     }

@@ -94,6 +94,7 @@ impl<H: Harness> Bench<H> {
             generation: 3,
         };
         let work = TransportWork::Deliver {
+            parcel: None,
             delivery: Delivery {
                 permit,
                 session: session(no),

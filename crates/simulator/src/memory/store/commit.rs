@@ -2,7 +2,8 @@
 //!
 //! A commit that fails takes along everything that was handed over behind it:
 //! so what is lost is always the end, and who appends it again keeps the order.
-//! Only names of flows, which nobody answers for, are kept and tried again.
+//! Only what nobody answers for (names of flows, letters to forget) is kept and
+//! tried again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,12 +42,15 @@ pub(super) enum Work {
         no: AppendNo,
         record: Record,
     },
+    Forget {
+        seqs: Vec<Seq>,
+    },
 }
 
 impl Work {
     fn records(&self) -> usize {
         match self {
-            Self::Open { .. } | Self::Append { .. } => 1,
+            Self::Open { .. } | Self::Append { .. } | Self::Forget { .. } => 1,
             Self::Accept { messages, .. } => messages.len().max(1),
         }
     }
@@ -189,15 +193,16 @@ impl Tail {
                     return;
                 }
                 let numbered = messages.iter().zip(first.0..);
-                let seqs = numbered
+                let given = numbered
                     .map(|(message, seq)| image.accept(now.wall, Seq(seq), message))
                     .collect();
-                done.push(StoreDone::Accepted { batch, seqs });
+                done.push(StoreDone::Accepted { batch, given });
             }
             Work::Append { no, record } => {
                 image.apply(now.wall, &record);
                 *through = Some(no);
             }
+            Work::Forget { seqs } => image.forget(&seqs),
         }
     }
 
@@ -207,7 +212,7 @@ impl Tail {
         let mut through = None;
         for work in self.works.drain(..) {
             match work {
-                open @ Work::Open { .. } => kept.push_back(open),
+                kept_on @ (Work::Open { .. } | Work::Forget { .. }) => kept.push_back(kept_on),
                 Work::Accept { batch, .. } => done.push(StoreDone::AcceptFailed { batch }),
                 Work::Append { no, record } => {
                     image.lose(&record);

@@ -14,10 +14,11 @@ use outflow_core::handle::FlowId;
 use outflow_core::message::{Head, Seq, State};
 use outflow_core::policy::key::LimitKey;
 use outflow_core::time::{Nanos, Wall};
+use outflow_ports::intake::Given;
 use outflow_ports::store::{NewMessage, StoreDone};
 
 use super::flow::Flow;
-use super::slab::{Entry, Place, Slab, Slot};
+use super::slab::{Content, Entry, Place, Slab, Slot};
 use super::wheel::Wheel;
 use super::{Settings, Settled};
 
@@ -29,7 +30,9 @@ pub(super) struct Image {
     pub limits: BTreeMap<LimitKey, SavedLimit>,
     /// The highest durable number.
     pub last: Seq,
-    keys: BTreeMap<Arc<str>, Seq>,
+    keys: BTreeMap<Arc<str>, (Seq, Wall)>,
+    /// Dead letters.
+    pub dead: BTreeMap<Seq, Entry>,
     /// Keys of settled messages, with the time at which they are forgotten.
     old_keys: VecDeque<(Wall, Arc<str>, Seq)>,
     key_life: Nanos,
@@ -51,6 +54,7 @@ impl Image {
             limits: BTreeMap::new(),
             last: Seq(0),
             keys: BTreeMap::new(),
+            dead: BTreeMap::new(),
             old_keys: VecDeque::new(),
             key_life: settings.key_life,
             due: Wheel::new(settings.due_grain),
@@ -84,14 +88,19 @@ impl Image {
         }
     }
 
-    /// Takes a new message in, unless its key is known. Its number.
-    pub fn accept(&mut self, now: Wall, seq: Seq, message: &NewMessage) -> Seq {
+    /// Takes a new message in, unless its key is known.
+    pub fn accept(&mut self, now: Wall, seq: Seq, message: &NewMessage) -> Given {
         self.last = self.last.max(seq);
         if let Some(key) = &message.idempotency_key {
-            if let Some(&first) = self.keys.get(key) {
-                return first;
+            if let Some(&(seq, accepted_at)) = self.keys.get(key) {
+                let known = true;
+                return Given {
+                    seq,
+                    accepted_at,
+                    known,
+                };
             }
-            self.keys.insert(Arc::clone(key), seq);
+            self.keys.insert(Arc::clone(key), (seq, now));
         }
         let head = Head {
             expires_at: message.expires_at,
@@ -105,7 +114,10 @@ impl Image {
             flow: message.flow,
             due_at: not_before,
             key: message.idempotency_key.clone(),
-            body: Arc::clone(&message.body),
+            content: Content {
+                envelope: Arc::clone(&message.envelope),
+                body: Arc::clone(&message.body),
+            },
             place: Place::Leaving,
             records: 0,
             overdue: false,
@@ -126,7 +138,21 @@ impl Image {
                 self.queue(slot, true);
             }
         }
-        seq
+        Given {
+            seq,
+            accepted_at: now,
+            known: false,
+        }
+    }
+
+    /// A message that is alive or a dead letter.
+    pub fn entry(&self, seq: Seq) -> Option<&Entry> {
+        let live = self.slab.find(seq).and_then(|slot| self.slab.get(slot));
+        live.or_else(|| self.dead.get(&seq))
+    }
+
+    pub fn is_live(&self, seq: Seq) -> bool {
+        self.slab.find(seq).is_some()
     }
 
     /// Takes a message from where it waits and puts it elsewhere.
@@ -217,13 +243,24 @@ impl Image {
                 state,
             });
         }
-        if let Some(key) = entry.key {
-            self.old_keys.push_back((now + self.key_life, key, seq));
+        if let Some(key) = &entry.key {
+            let until = now + self.key_life;
+            self.old_keys.push_back((until, Arc::clone(key), seq));
+        }
+        if state == State::Dead {
+            self.dead.insert(seq, entry);
         }
         while let Some((_, key, seq)) = self.old_keys.pop_front_if(|(until, _, _)| *until <= now) {
-            if self.keys.get(&key) == Some(&seq) {
+            if self.keys.get(&key).is_some_and(|(of, _)| *of == seq) {
                 self.keys.remove(&key);
             }
+        }
+    }
+
+    /// Dead letters that nobody needs any more.
+    pub fn forget(&mut self, seqs: &[Seq]) {
+        for seq in seqs {
+            self.dead.remove(seq);
         }
     }
 

@@ -24,13 +24,14 @@ use outflow_core::entropy::Entropy;
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Head, Seq, State};
 use outflow_core::time::{Mono, Nanos, Now, Wall};
-use outflow_ports::store::{Recovered, Store, StoreDone, StoreWork};
+use outflow_ports::parcel::ParcelRef;
+use outflow_ports::store::{Found, Recovered, Store, StoreDone, StoreWork};
 
 pub use self::commit::Commits;
 use self::commit::{Tail, Work};
 pub use self::faults::Faults;
 use self::image::Image;
-use self::slab::Place;
+use self::slab::{Entry, Place};
 
 /// What a store is told once.
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +156,7 @@ impl MemoryStore {
             flow: entry.flow,
             head: &entry.head,
             due_at: entry.due_at,
-            body: &entry.body,
+            body: &entry.content.body,
         })
     }
 
@@ -167,7 +168,7 @@ impl MemoryStore {
             flow: entry.flow,
             head: &entry.head,
             due_at: entry.due_at,
-            body: &entry.body,
+            body: &entry.content.body,
         })
     }
 
@@ -211,6 +212,7 @@ impl Store for MemoryStore {
                 return;
             }
             StoreWork::OpenFlow { flow, key } => Work::Open { flow, key },
+            StoreWork::Forget { seqs } => Work::Forget { seqs },
             StoreWork::Accept { batch, messages } => {
                 let first = Seq(self.last_given.0 + 1);
                 self.last_given.0 += messages.len() as u64;
@@ -264,6 +266,46 @@ impl Store for MemoryStore {
             }
             _ => None,
         }
+    }
+
+    fn parcel(&self, seq: Seq) -> Option<ParcelRef> {
+        let content = self.image.entry(seq)?.content.clone();
+        Some(ParcelRef::new(Arc::new(content), 0, 0))
+    }
+
+    fn find(&self, seq: Seq) -> Option<Found> {
+        let dead = !self.image.is_live(seq);
+        self.image.entry(seq).map(|entry| found(entry, dead))
+    }
+
+    fn scan(&self, from: Seq, looks: usize, each: &mut dyn FnMut(Found)) -> Option<Seq> {
+        let live = self.image.slab.in_order();
+        let live = live.filter_map(|slot| self.image.slab.get(slot));
+        let live = live.map(|entry| found(entry, false));
+        let dead = self.image.dead.values().map(|entry| found(entry, true));
+        let mut all: Vec<Found> = live.chain(dead).filter(|it| it.head.seq >= from).collect();
+        all.sort_unstable_by_key(|it| it.head.seq);
+        let next = all.get(looks).map(|it| it.head.seq);
+        all.into_iter().take(looks).for_each(each);
+        next
+    }
+
+    fn deferred(&self, each: &mut dyn FnMut(FlowId, u64)) {
+        for (index, flow) in self.image.flows.iter().enumerate() {
+            let later = flow.as_ref().map_or(0, |flow| flow.later.len());
+            if later > 0 {
+                each(FlowId(index as u32), u64::from(later));
+            }
+        }
+    }
+}
+
+fn found(entry: &Entry, dead: bool) -> Found {
+    Found {
+        flow: entry.flow,
+        head: entry.head,
+        due_at: entry.due_at.filter(|_| entry.place == Place::Later),
+        dead,
     }
 }
 

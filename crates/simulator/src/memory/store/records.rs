@@ -6,7 +6,7 @@
 //! a crash forgets both.
 
 use outflow_core::engine::SavedLimit;
-use outflow_core::engine::action::{Attempt, Record};
+use outflow_core::engine::action::{Attempt, Hasten, Record};
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Seq, State};
 use outflow_core::time::Wall;
@@ -33,7 +33,7 @@ impl Image {
                     self.take_out(seq);
                 }
             }
-            Record::Reservation { .. } | Record::Feedback { .. } => {}
+            Record::Reservation { .. } | Record::Feedback { .. } | Record::Hastened { .. } => {}
         }
     }
 
@@ -72,6 +72,7 @@ impl Image {
                 };
                 self.limits.insert((**key).clone(), known);
             }
+            Record::Hastened { flow, which } => self.hasten(now, *flow, *which),
             // A receipt would keep it; nobody asks this store for receipts.
             Record::Feedback { .. } => {}
         }
@@ -92,7 +93,31 @@ impl Image {
                     self.one_record_less(seq);
                 }
             }
-            Record::Reservation { .. } | Record::Feedback { .. } => {}
+            Record::Reservation { .. } | Record::Feedback { .. } | Record::Hastened { .. } => {}
+        }
+    }
+
+    /// Messages that wait for their time are due now.
+    fn hasten(&mut self, now: Wall, flow: FlowId, which: Hasten) {
+        let slots: Vec<Slot> = match which {
+            Hasten::One(seq) => self.slab.find(seq).into_iter().collect(),
+            Hasten::Through(_) => {
+                let flow = self.flow(flow);
+                flow.map_or_else(Vec::new, |flow| flow.later.iter(&self.slab).collect())
+            }
+        };
+        for slot in slots {
+            let Some(entry) = self.slab.get_mut(slot) else {
+                continue;
+            };
+            let meant = match which {
+                Hasten::One(_) => true,
+                Hasten::Through(through) => entry.head.seq <= through,
+            };
+            if meant && entry.place == Place::Later && entry.flow == flow {
+                entry.due_at = Some(now);
+                self.queue(slot, false);
+            }
         }
     }
 

@@ -4,11 +4,13 @@
 //! alive. From sequence number to slot is arithmetic.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Head, Seq};
 use outflow_core::time::Wall;
+use outflow_ports::parcel::{Parcel, ParcelSource};
 
 /// A place in the slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,22 @@ pub(super) enum Place {
     Expiring,
 }
 
+/// What is to be delivered.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    pub envelope: Arc<[u8]>,
+    pub body: Arc<[u8]>,
+}
+
+impl ParcelSource for Content {
+    fn read(&self, _: u64, _: u64) -> io::Result<Parcel> {
+        Ok(Parcel {
+            envelope: Arc::clone(&self.envelope),
+            body: Arc::clone(&self.body),
+        })
+    }
+}
+
 /// A live message.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
@@ -46,7 +64,7 @@ pub(super) struct Entry {
     pub flow: FlowId,
     pub due_at: Option<Wall>,
     pub key: Option<Arc<str>>,
-    pub body: Arc<[u8]>,
+    pub content: Content,
     /// ... and what a crash forgets.
     pub place: Place,
     /// Records about it on their way to the disk.

@@ -17,7 +17,8 @@ use outflow_core::policy::policy::Policy;
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
 use outflow_core::time::{Mono, Nanos, Now, Wall};
-use outflow_pipeline::{Node, Ports, Submission};
+use outflow_pipeline::{Node, Ports};
+use outflow_ports::intake::Submission;
 use outflow_ports::resolver::Resolver;
 use outflow_ports::transport::{Transport, TransportWork};
 
@@ -131,6 +132,7 @@ fn messages(tenant: usize, count: usize) -> Vec<Submission> {
         expires_at: Wall::NEVER,
         recipient: Recipient(0),
         cost: 1,
+        envelope: Arc::clone(&body),
         body,
     };
     vec![message; count]

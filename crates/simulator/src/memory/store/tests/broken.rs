@@ -5,9 +5,11 @@ use outflow_core::engine::action::Record;
 use outflow_core::engine::event::Event;
 use outflow_core::handle::{AppendNo, FlowId};
 use outflow_core::message::{Head, Seq};
-use outflow_core::time::{Mono, Now};
+use outflow_core::time::{Mono, Now, Wall};
 use outflow_ports::conformance::store;
-use outflow_ports::store::{Recovered, Store, StoreDone, StoreWork};
+use outflow_ports::intake::Given;
+use outflow_ports::parcel::ParcelRef;
+use outflow_ports::store::{Found, Recovered, Store, StoreDone, StoreWork};
 
 use super::conformance::{Virtual, Wraps};
 use crate::memory::store::{Faults, MemoryStore, Settings};
@@ -87,6 +89,22 @@ impl<F: Flaw> Store for Broken<F> {
     fn ahead(&self, flow: FlowId, seq: Seq) -> Option<u64> {
         self.inner.ahead(flow, seq)
     }
+
+    fn parcel(&self, seq: Seq) -> Option<ParcelRef> {
+        self.inner.parcel(seq)
+    }
+
+    fn find(&self, seq: Seq) -> Option<Found> {
+        self.inner.find(seq)
+    }
+
+    fn scan(&self, from: Seq, looks: usize, found: &mut dyn FnMut(Found)) -> Option<Seq> {
+        self.inner.scan(from, looks, found)
+    }
+
+    fn deferred(&self, found: &mut dyn FnMut(FlowId, u64)) {
+        self.inner.deferred(found);
+    }
 }
 
 fn exercise<F: Flaw>(case: &str) {
@@ -107,10 +125,15 @@ impl Flaw for Eager {
     ) -> Option<StoreWork> {
         if let StoreWork::Accept { batch, messages } = &work {
             let first = inner.last_seq().0 + 1;
-            let seqs = (first..).take(messages.len()).map(Seq).collect();
+            let given = (first..).take(messages.len()).map(|seq| Given {
+                seq: Seq(seq),
+                accepted_at: Wall(0),
+                known: false,
+            });
+            let given = given.collect();
             early.push(StoreDone::Accepted {
                 batch: *batch,
-                seqs,
+                given,
             });
         }
         Some(work)

@@ -26,6 +26,7 @@ fn message(flow: u32, body: &Arc<[u8]>) -> NewMessage {
         expires_at: Wall(0) + Nanos::from_secs(3_600),
         recipient: Recipient(0),
         cost: 1,
+        envelope: Arc::clone(body),
         body: Arc::clone(body),
     }
 }
@@ -80,6 +81,7 @@ fn a_million_messages_pass_through() {
                     flow,
                     seq: head.seq,
                     state: State::Delivered,
+                    account: None,
                     error: None,
                 };
                 let no = AppendNo(no);

@@ -1,0 +1,53 @@
+//! What is carried: the content of one message, read where it is needed.
+//!
+//! The node passes on *where* a parcel lies; whoever carries it reads it, on a
+//! thread that may wait for a disk.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+/// The content of one message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// What belongs to this message alone: addresses, tags.
+    pub envelope: Arc<[u8]>,
+    /// What is to be delivered, perhaps shared with other messages.
+    pub body: Arc<[u8]>,
+}
+
+/// Reads parcels, from any thread.
+pub trait ParcelSource: Send + Sync {
+    /// The parcel whose envelope and body lie at these places.
+    fn read(&self, envelope: u64, body: u64) -> io::Result<Parcel>;
+}
+
+/// Where a parcel lies.
+#[derive(Clone)]
+pub struct ParcelRef {
+    source: Arc<dyn ParcelSource>,
+    envelope: u64,
+    body: u64,
+}
+
+impl ParcelRef {
+    /// A parcel at these places of `source`, which alone knows what they mean.
+    pub fn new(source: Arc<dyn ParcelSource>, envelope: u64, body: u64) -> Self {
+        Self {
+            source,
+            envelope,
+            body,
+        }
+    }
+
+    /// Reads it. May wait for a disk.
+    pub fn read(&self) -> io::Result<Parcel> {
+        self.source.read(self.envelope, self.body)
+    }
+}
+
+impl fmt::Debug for ParcelRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ParcelRef({}, {})", self.envelope, self.body)
+    }
+}
