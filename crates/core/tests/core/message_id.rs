@@ -7,12 +7,12 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn an_id_is_read_as_it_was_written(millis in 0_i64..1 << 44, seq in 0_u64..1 << 48) {
-        let id = MessageId::new(Wall(millis * 1_000_000 / 1_000), Seq(seq));
+    fn an_id_is_read_as_it_was_written(millis in 0_i64..1 << 42, seq in 0_u64..1 << 48) {
+        let id = MessageId::new(Wall(millis * 1_000_000), Seq(seq));
         let text = id.to_string();
         prop_assert_eq!(text.parse::<MessageId>(), Ok(id));
         prop_assert_eq!(id.seq(), Seq(seq));
-        prop_assert_eq!(id.accepted_ms(), (millis / 1_000) as u64);
+        prop_assert_eq!(id.accepted_ms(), millis as u64);
         prop_assert_eq!(text.as_bytes().get(14), Some(&b'7'), "version 7");
         prop_assert!(matches!(text.as_bytes().get(19), Some(b'8'..=b'b')), "its variant");
     }
