@@ -1,0 +1,1 @@
+//! What people ask for later: receipts, and what operators set.
