@@ -68,6 +68,16 @@ impl Bucket {
         i128::from(tokens) * self.unit()
     }
 
+    /// What accrues in a nanosecond if clocks may drift, else nothing. A clock
+    /// that runs fast reads whole nanoseconds too, so the length of an interval
+    /// on it is uncertain by less than one, however long the interval is.
+    fn tick(&self) -> i128 {
+        match self.drift_ppm {
+            0 => 0,
+            ppm => drifted(self.rate.count, ppm) as i128,
+        }
+    }
+
     fn accrue(&mut self, at: Nanos) {
         let elapsed = i128::from(at.minus(self.at).0);
         let gained = elapsed * drifted(self.rate.count, self.drift_ppm) as i128;
@@ -109,7 +119,7 @@ impl Bucket {
             level.left -= cost;
         }
         let left = self.strictest();
-        if left >= 0 {
+        if left >= -self.tick() {
             return Ok(());
         }
         // Said once: from here on the excess counts as forgiven.
