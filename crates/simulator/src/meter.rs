@@ -105,6 +105,13 @@ impl Meter {
         }
     }
 
+    /// Empties a bucket; nothing else is ever full.
+    pub fn drain(&mut self, at: Nanos) {
+        if let Self::Bucket(meter) = self {
+            meter.drain(at);
+        }
+    }
+
     /// Gives back what was in flight. Only concurrency knows that.
     pub fn release(&mut self, cost: u32) {
         if let Self::Concurrent(meter) = self {

@@ -51,8 +51,8 @@ use self::sweep::{Pause, Sweep};
 use crate::classify::Rules;
 use crate::destination::Destination;
 use crate::handle::FlowId;
-use crate::limit::Until;
 use crate::limit::need::Need;
+use crate::limit::{Kind, Until};
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
 use crate::policy::set::Policies;
@@ -302,8 +302,9 @@ impl Engine {
 
     /// Heads, of at most `max` flows from a place of the caller's choice on,
     /// for which an account and a session stand ready: nothing but the flow's
-    /// own limits holds them, and none of these waits for tokens to be granted
-    /// or reserved. For those who watch that no token is wasted.
+    /// own limits holds them, nobody is before them, and none of their limits
+    /// waits for tokens to be granted or reserved, or is a window or
+    /// spaced limit that says so itself. For those who watch that no token is wasted.
     pub fn heads_at_open_gates(
         &self,
         now: &Now,
@@ -322,10 +323,17 @@ impl Engine {
                 let class = flow.key.class;
                 let ungranted = flow.limits.iter().any(|&place| {
                     let limit = self.schedule.limit(place);
-                    let until = limit.map(|it| it.until(now, class, Need::whole(head.cost)));
-                    until == Some(Until::Granted)
+                    let Some(limit) = limit else { return false };
+                    match limit.until(now, class, Need::whole(head.cost)) {
+                        Until::Now => false,
+                        Until::Granted => true,
+                        // Windows and spaced limits err on the safe side, most
+                        // of all after a restart.
+                        _ => !matches!(limit.shape().kind, Kind::TokenBucket | Kind::Concurrency),
+                    }
                 });
-                (open && !ungranted).then_some((id, head.seq, head.cost))
+                let first = self.schedule.stands_first(id);
+                (open && first && !ungranted).then_some((id, head.seq, head.cost))
             })
             .take(max)
             .collect()

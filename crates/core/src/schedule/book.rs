@@ -2,7 +2,8 @@
 
 use super::Schedule;
 use super::entry::Standing;
-use super::place::{PlaceId, Ticket};
+use super::place::{Claim, PlaceId, Ticket};
+use crate::class::Class;
 use crate::handle::FlowId;
 
 impl Schedule {
@@ -89,14 +90,14 @@ impl Schedule {
             return;
         }
         entry.claims |= 1 << stop_index;
-        let (class, cost, id) = (
-            entry.class,
-            u64::from(entry.cost),
-            entry.stop(stop_index).place,
-        );
-        let place = self.place_mut(id);
-        place.claimed += cost;
-        place.holders.push((class, ticket, flow));
+        let claim = Claim {
+            class: entry.class,
+            ticket,
+            flow,
+            cost: entry.cost,
+        };
+        let id = entry.stop(stop_index).place;
+        self.place_mut(id).claims.push(claim);
     }
 
     /// Gives up a claim, if there is one.
@@ -106,10 +107,8 @@ impl Schedule {
             return;
         }
         entry.claims &= !(1 << stop_index);
-        let (cost, id) = (u64::from(entry.cost), entry.stop(stop_index).place);
-        let place = self.place_mut(id);
-        place.claimed -= cost;
-        place.holders.retain(|&(_, _, holder)| holder != flow);
+        let id = entry.stop(stop_index).place;
+        self.place_mut(id).claims.retain(|claim| claim.flow != flow);
         self.mark(id);
     }
 
@@ -121,19 +120,22 @@ impl Schedule {
             return false;
         };
         let mine = (entry.class, ticket, flow);
-        let youngest = self.place(id).holders.iter().max().copied();
+        let youngest = self.place(id).claims.iter().max().copied();
         match youngest {
-            Some(holder) if holder > mine => {
-                let other = self.entry(holder.2);
-                let stop = other
-                    .stop_indices()
-                    .find(|&index| other.stop(index).place == id);
-                if let Some(stop) = stop {
-                    self.release_claim(holder.2, stop);
-                }
+            Some(claim) if (claim.class, claim.ticket, claim.flow) > mine => {
+                self.release_claim(claim.flow, self.stop_at(claim.flow, id));
                 true
             }
             _ => false,
+        }
+    }
+
+    /// Takes the claims of less urgent flows away.
+    pub(super) fn take_weak_claims(&mut self, id: PlaceId, class: Class) {
+        let claims = self.place(id).claims.iter().copied();
+        let weak = claims.filter(|claim| claim.class > class);
+        for claim in weak.collect::<Vec<_>>() {
+            self.release_claim(claim.flow, self.stop_at(claim.flow, id));
         }
     }
 

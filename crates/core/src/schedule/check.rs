@@ -37,7 +37,8 @@ impl Schedule {
                 .flat_map(|queue| &queue.nodes)
                 .map(|&(_, _, node)| u64::from(self.nodes.get(node).waiting))
                 .sum();
-            if place.claimed != count.claimed
+            let claimed: u64 = place.claims.iter().map(|it| u64::from(it.cost)).sum();
+            if claimed != count.claimed
                 || soft != count.soft
                 || booked != count.booked
                 || waiting != count.waiting

@@ -9,6 +9,8 @@ use crate::handle::FlowId;
 use crate::limit::need::Need;
 use crate::time::{Nanos, Now};
 
+/// Claims that may be held at one costly place at a time.
+const TURNS_OUT_MAX: usize = 1;
 /// A wait for the next place that is not worth another queue, if both are cheap.
 const PATIENCE_CHEAP: Nanos = Nanos::from_millis(10);
 /// The same, if one of them is costly.
@@ -28,7 +30,8 @@ impl Schedule {
         let entry = self.entry(flow);
         let (class, cost) = (entry.class, entry.cost);
         if by_credit {
-            return Some(Need((place.claimed + u64::from(cost)) * 1_000));
+            let claimed = place.claimed_from(class);
+            return Some(Need((claimed + u64::from(cost)) * 1_000));
         }
         let need = place.need(now, class, cost);
         if !place.is_cheap(cost) {
@@ -44,6 +47,17 @@ impl Schedule {
         (need <= burst).then(|| (need + reserve).min(burst))
     }
 
+    /// Whether no further turn may be out at a costly place. Claims of less
+    /// urgent flows give way. The flow's own claim does not count: it may stand in the book again, if granted tokens
+    /// ran out under its claim.
+    pub(super) fn is_crowded(&self, id: PlaceId, flow: FlowId) -> bool {
+        let place = self.place(id);
+        let entry = self.entry(flow);
+        let claims = place.claims.iter();
+        let standing = claims.filter(|claim| claim.flow != flow && claim.class <= entry.class);
+        !place.is_cheap(entry.cost) && standing.count() >= TURNS_OUT_MAX
+    }
+
     /// Whether flows that need this place stand elsewhere.
     pub(super) fn others_may_come(&self, id: PlaceId, flow: FlowId) -> bool {
         let place = self.place(id);
@@ -57,7 +71,7 @@ impl Schedule {
         let place = self.place(entry.stop(index).place);
         let cost = u64::from(entry.cost);
         let own_claim = if entry.holds(index) { cost } else { 0 };
-        let claimed = place.claimed - own_claim;
+        let claimed = place.claimed_from(entry.class) - own_claim;
         if entry.by_credit {
             return Need((claimed + cost) * 1_000);
         }

@@ -283,6 +283,29 @@ impl Schedule {
         Some((coming, place.cost_max))
     }
 
+    /// Whether nobody is before a flow where it stands: then what it lacks is
+    /// not the others' turn.
+    pub fn stands_first(&self, id: FlowId) -> bool {
+        let entry = self.entry(id);
+        match entry.standing {
+            Standing::Waiting { stop } => {
+                let place = entry.stop(stop).place;
+                let first = Class::ALL
+                    .into_iter()
+                    .find_map(|class| self.first_waiter(place, class));
+                self.place(place).book.is_empty() && first.is_some_and(|(_, flow)| flow == id)
+            }
+            Standing::Booked {
+                stop: Some(stop), ..
+            } => {
+                let place = self.place(entry.stop(stop).place);
+                let first = place.book.first().map(|&(_, _, flow)| flow);
+                first == Some(id) && !place.has_waiters_above(entry.class)
+            }
+            Standing::Booked { stop: None, .. } | Standing::Idle | Standing::Arriving => true,
+        }
+    }
+
     /// How many flows of this class or a higher one wait or are booked at a
     /// place.
     pub fn waiting_at(&self, id: PlaceId, class: Class) -> u64 {
@@ -405,8 +428,13 @@ impl Schedule {
     fn count_active(&mut self, id: FlowId, more: bool) {
         for index in self.entry(id).stop_indices() {
             let place = self.entry(id).stop(index).place;
-            let active = &mut self.place_mut(place).active;
-            *active = if more { *active + 1 } else { *active - 1 };
+            let it = self.place_mut(place);
+            it.active = if more { it.active + 1 } else { it.active - 1 };
+            // Nobody can come from elsewhere any more: those who wait here need
+            // not leave a reserve.
+            if !more && it.waiting > 0 && it.active == it.waiting {
+                self.mark(place);
+            }
         }
     }
 

@@ -31,6 +31,16 @@ pub enum Holder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(pub u64);
 
+/// Tokens of a costly place that a booked flow holds. The most urgent and
+/// oldest comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Claim {
+    pub class: Class,
+    pub ticket: Ticket,
+    pub flow: FlowId,
+    pub cost: u32,
+}
+
 /// The waiters of one class.
 #[derive(Debug, Default)]
 pub(super) struct ClassQueue {
@@ -57,10 +67,8 @@ pub struct Place {
     /// Booked flows that need this place next, most urgent class and oldest
     /// ticket first.
     pub(super) book: BTreeSet<(Class, Ticket, FlowId)>,
-    /// Tokens held by booked flows; costly places only.
-    pub(super) claimed: u64,
-    /// The flows that hold them: a few.
-    pub(super) holders: Vec<(Class, Ticket, FlowId)>,
+    /// Tokens held by booked flows, costly places only: a few.
+    pub(super) claims: Vec<Claim>,
     /// A sliding window admits in lumps, and a flow that needs nothing else
     /// would take each lump whole while others collect what they lack. So while
     /// others may come, those who wait here go at the window's mean rate.
@@ -107,8 +115,7 @@ impl Place {
             shape,
             classes: Default::default(),
             book: BTreeSet::new(),
-            claimed: 0,
-            holders: Vec::new(),
+            claims: Vec::new(),
             pacer: pacer_of(shape),
             active: 0,
             waiting: 0,
@@ -145,6 +152,13 @@ impl Place {
     /// loss, so nobody needs to hold its tokens while collecting others.
     pub(super) fn is_cheap(&self, cost: u32) -> bool {
         self.shape.kind == Kind::TokenBucket && self.shape.capacity >= cost.saturating_mul(2).max(2)
+    }
+
+    /// What flows of this class or a higher one hold here. A less urgent claim
+    /// gives way.
+    pub(super) fn claimed_from(&self, class: Class) -> u64 {
+        let claims = self.claims.iter().filter(|claim| claim.class <= class);
+        claims.map(|claim| u64::from(claim.cost)).sum()
     }
 
     /// Whether anybody waits or is booked here.
@@ -201,7 +215,7 @@ impl Place {
     /// `y`: what must be available so that a newcomer of this class and cost
     /// takes nothing from those before it.
     pub(super) fn need(&self, now: &Now, class: Class, cost: u32) -> Need {
-        let spoken_for = self.claimed + self.ahead(class) + u64::from(cost);
+        let spoken_for = self.claimed_from(class) + self.ahead(class) + u64::from(cost);
         Need(spoken_for.saturating_mul(1_000)) + self.floor(now, class)
     }
 

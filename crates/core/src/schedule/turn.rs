@@ -11,8 +11,8 @@ use crate::limit::need::Need;
 use crate::limit::{Kind, Until};
 use crate::time::{Mono, Nanos, Now};
 
-/// Claims that may be held at one costly place at a time.
-const TURNS_OUT_MAX: usize = 1;
+/// Booked flows that are looked at for claims which keep others waiting.
+const BARRED_LOOKS: usize = 16;
 /// What each lower class with waiters earns of every grant, in thousandths.
 const LOWER_CLASS_PERMILLE: u64 = 20;
 
@@ -70,15 +70,23 @@ impl Schedule {
     pub(super) fn serve_one(&mut self, now: &Now, id: PlaceId, outlet: &mut impl Outlet) -> bool {
         let place = self.place(id);
         if let Some(&(class, _, flow)) = place.book.first()
-            && !place.has_waiters_above(class)
+            && (self.entry(flow).by_credit || !place.has_waiters_above(class))
             && self.booked_may_pass(now, id, flow, outlet)
         {
             let stop = self.stop_at(flow, id);
             self.leave_book(flow);
             if !self.place(id).is_gate() && !self.place(id).is_cheap(self.entry(flow).cost) {
+                self.take_weak_claims(id, class);
                 self.claim(flow, stop);
             }
             self.collect(now, flow, Some(stop), outlet);
+            return true;
+        }
+        if let Some((flow, stop)) = self.barred_claimant(id) {
+            // It would keep others from what it holds for as long as more
+            // urgent flows wait here: it waits among its own class instead.
+            self.unbook(flow);
+            self.enter_queue(flow, stop);
             return true;
         }
         let Some((class, by_credit, node, flow)) = self.next_turn(now, id, outlet) else {
@@ -96,6 +104,18 @@ impl Schedule {
         true
     }
 
+    /// A booked flow that holds tokens elsewhere and cannot go on here, since
+    /// more urgent ones wait.
+    fn barred_claimant(&self, id: PlaceId) -> Option<(FlowId, u8)> {
+        let place = self.place(id);
+        let mut book = place.book.iter().take(BARRED_LOOKS);
+        let &(_, _, flow) = book.find(|&&(class, _, flow)| {
+            let entry = self.entry(flow);
+            entry.claims != 0 && !entry.by_credit && place.has_waiters_above(class)
+        })?;
+        Some((flow, self.stop_at(flow, id)))
+    }
+
     /// A flow whose turn came at one stop tries the others.
     fn attempt(&mut self, now: &Now, flow: FlowId, from: u8, tag: u64, outlet: &mut impl Outlet) {
         self.visits += 1;
@@ -110,6 +130,7 @@ impl Schedule {
         self.take_ticket(flow);
         self.advance(id, class, tag);
         if !self.place(id).is_gate() && !self.place(id).is_cheap(cost) {
+            self.take_weak_claims(id, class);
             self.claim(flow, from);
         }
         self.collect(now, flow, Some(from), outlet);
@@ -265,7 +286,7 @@ impl Schedule {
         if let Holder::Gate(lane) = place.holder {
             return outlet.gate_open(lane, class);
         }
-        if !place.is_cheap(cost) && place.holders.len() >= TURNS_OUT_MAX {
+        if self.is_crowded(id, flow) {
             return false;
         }
         if self.others_may_come(id, flow) && place.paced_until(now, class, cost) > now.mono {
@@ -283,15 +304,13 @@ impl Schedule {
         flow: FlowId,
         outlet: &impl Outlet,
     ) -> bool {
-        let (class, cost) = (self.entry(flow).class, self.entry(flow).cost);
+        let class = self.entry(flow).class;
         if let Holder::Gate(lane) = self.place(id).holder {
             return outlet.gate_open(lane, class);
         }
         loop {
             let need = self.booked_need(now, flow, self.stop_at(flow, id));
-            let place = self.place(id);
-            let crowded = !place.is_cheap(cost) && place.holders.len() >= TURNS_OUT_MAX;
-            if !crowded && place.fits(now, class, need) {
+            if !self.is_crowded(id, flow) && self.place(id).fits(now, class, need) {
                 return true;
             }
             if !self.take_claim_from_younger(id, flow) {
@@ -353,8 +372,8 @@ impl Schedule {
     pub(super) fn would_serve(&self, now: &Now, id: PlaceId, outlet: &impl Outlet) -> bool {
         let place = self.place(id);
         if let Some(&(class, _, flow)) = place.book.first()
-            && !place.has_waiters_above(class)
-            && (place.is_cheap(self.entry(flow).cost) || place.holders.len() < TURNS_OUT_MAX)
+            && (self.entry(flow).by_credit || !place.has_waiters_above(class))
+            && !self.is_crowded(id, flow)
             && place.fits(
                 now,
                 class,
@@ -363,7 +382,7 @@ impl Schedule {
         {
             return true;
         }
-        self.next_turn(now, id, outlet).is_some()
+        self.barred_claimant(id).is_some() || self.next_turn(now, id, outlet).is_some()
     }
 
     fn note_cost(&mut self, flow: FlowId) {
@@ -381,7 +400,7 @@ impl Schedule {
         }
     }
 
-    fn stop_at(&self, flow: FlowId, id: PlaceId) -> u8 {
+    pub(super) fn stop_at(&self, flow: FlowId, id: PlaceId) -> u8 {
         let entry = self.entry(flow);
         entry
             .stop_indices()

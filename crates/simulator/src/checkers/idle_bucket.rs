@@ -173,6 +173,13 @@ impl Observer for IdleBucket {
                 self.release(held);
                 self.clear.clear();
             }
+            // Buckets start empty after a crash.
+            Trace::Restarted { .. } => {
+                for row in self.rows.iter_mut().flatten() {
+                    row.meter.drain(at);
+                    row.granted_at = at;
+                }
+            }
             Trace::Settled { message, .. } => {
                 self.clear.remove(&message);
             }

@@ -21,6 +21,8 @@ struct Row {
     key: Name,
     leased: bool,
     spec: LimitSpec,
+    /// Whether it ever granted anything: one that did not may start full.
+    used: bool,
     /// The bucket since the last restart, if there was one.
     since_restart: Option<Bucket>,
 }
@@ -52,13 +54,15 @@ impl Restart {
                 key: key.clone(),
                 leased,
                 spec: spec.clone(),
+                used: false,
                 since_restart: None,
             });
         }
     }
 
     fn restarted(&mut self, at: Nanos) {
-        for row in self.rows.iter_mut().flatten().filter(|row| !row.leased) {
+        let counted = |row: &&mut Row| row.used && !row.leased;
+        for row in self.rows.iter_mut().flatten().filter(counted) {
             if let LimitSpec::TokenBucket { rate, burst } = row.spec
                 && rate.time_for(u64::from(burst)) <= SHORT
             {
@@ -71,6 +75,7 @@ impl Restart {
         let Some(Some(row)) = self.rows.get_mut(limit as usize) else {
             return;
         };
+        row.used = true;
         let Some(bucket) = &mut row.since_restart else {
             return;
         };

@@ -45,9 +45,11 @@ impl Spaced {
         let early = self.owed;
         self.owed = u128::from(cost) * self.unit();
         // Clocks count whole nanoseconds, and a gap of a third of a second is
-        // not one: less than one of them is nobody's fault.
+        // not one: less than one of them is nobody's fault, and less than two
+        // if the clock that counts them drifts against ours.
         let per_nano = drifted(self.rate.count, self.drift_ppm).max(1);
-        if early < per_nano {
+        let ticks = if self.drift_ppm == 0 { 1 } else { 2 };
+        if early < per_nano * ticks {
             return Ok(());
         }
         let nanos = early.div_ceil(per_nano);

@@ -80,7 +80,8 @@ impl Runs {
             return LeaseAnswer::Refused { retry_after };
         }
         let rate = self.spacing.rate;
-        let gap = rate.time_for(1);
+        // The node that has the run spaces it on its own clock.
+        let gap = paid(rate.time_for(1));
         let most = settings.run_max.0 / gap.0.max(1);
         let grown = if self.refused > 0 {
             self.tokens.saturating_mul(2)
