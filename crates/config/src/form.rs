@@ -70,6 +70,7 @@ fn is_text(text: &str, form: &Form) -> Option<Result<(), String>> {
             let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
             text.chars().count() <= *max && text.chars().all(is_plain)
         }
+        Form::Path => is_line,
         Form::Secret => (1..=SECRET_BYTES_MAX).contains(&text.len()),
         Form::Name => is_line && is_name(text),
         Form::Id => is_line && is_name(text) && text.chars().all(is_id_letter),
