@@ -87,6 +87,8 @@ pub enum Form {
     Share,
     /// A rate, or a share of another, as text or number.
     Rate,
+    /// A rate that is neither spaced nor a share.
+    PlainRate,
     /// An entry of a list of limits.
     Limit,
     /// Address and port.
@@ -146,6 +148,7 @@ impl Form {
                 "a rate such as \"40/s\", \"40/s spaced\" or \"10%\", or a number for so many a second"
                     .to_owned()
             }
+            Self::PlainRate => "a rate such as \"5/s\", or a number for so many a second".to_owned(),
             Self::Limit => {
                 "a limit such as \"14/s burst 28\", \"600/min\" or \"50k/day@America/Los_Angeles\""
                     .to_owned()

@@ -81,7 +81,11 @@ fn write_section(text: &mut String, title: &str, doc: &str, keys: &[Key], depth:
     let name = title.trim_matches(['[', ']']);
     for key in keys {
         if let Some(keys) = inner(key) {
-            let title = format!("[{name}.{}]", key.name);
+            let path = format!("{name}.{}", key.name);
+            let title = match key.form {
+                Form::List(..) => format!("[[{path}]]"),
+                _ => format!("[{path}]"),
+            };
             write_section(text, &title, key.doc, keys, depth + 1);
         }
     }

@@ -134,7 +134,7 @@ pub const ACCOUNT: &[Key] = &[
     .example("100"),
     Key::new(
         "connect_rate",
-        Form::Rate,
+        Form::PlainRate,
         "How fast new connections are opened. Without it, no limit.",
     )
     .example("\"5/s\"")

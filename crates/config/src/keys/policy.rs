@@ -25,8 +25,9 @@ pub const POLICY: &[Key] = &[
     .example("\"2/s\""),
     Key::new(
         "max_rate",
-        Form::Rate,
-        "The rate may be learnt from `rate` up to this. Without it, `rate` is the cap.",
+        Form::PlainRate,
+        "Where learning may take the rate from `rate`. Rates are not learnt yet: it is checked \
+         and kept, and `rate` is the cap.",
     )
     .example("\"20/s\"")
     .aside(),

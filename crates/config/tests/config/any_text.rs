@@ -28,15 +28,12 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 32, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-            prop::collection::btree_map(words, inner, 0..6)
-                .prop_map(|fields| Value::from_iter(fields)),
+            prop::collection::btree_map(words, inner, 0..6).prop_map(Value::from_iter),
         ]
     })
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
-
     #[test]
     fn any_text(text in any::<String>()) {
         let _ = Settings::parse(&text).map_err(|error| error.to_string());
