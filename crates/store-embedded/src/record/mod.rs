@@ -23,6 +23,8 @@ mod retention;
 mod row;
 mod schema;
 pub mod settings;
+#[cfg(test)]
+mod tests;
 mod timeline;
 mod turn;
 mod verify;
