@@ -89,9 +89,7 @@ impl Applier {
         for Numbered { job, .. } in batch {
             match job {
                 Job::Receipts(receipts, through) => {
-                    for receipt in receipts {
-                        row::write(&change, receipt)?;
-                    }
+                    row::write(&change, receipts)?;
                     reached = reached.max(*through);
                 }
                 Job::Feedback(seq, happening) => {

@@ -1,11 +1,13 @@
 //! A receipt as a row of its table.
 
+use std::sync::Arc;
+
 use outflow_core::flow::FlowKey;
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
 use outflow_core::retry::dead_letter::LastError;
 use outflow_ports::receipts::Receipt;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, Statement, params};
 
 use super::error::RecordError;
 use super::{timeline, words};
@@ -15,17 +17,27 @@ pub const COLUMNS: &str = "seq, state, cause, accepted_at_ms, settled_at_ms, att
      tenant, campaign, class, channel, pool, destination, sender_domain, \
      error_class, error_code, error_enhanced, error_rule, error_text, envelope, timeline";
 
-const WRITE: &str = "INSERT OR REPLACE INTO receipts (seq, state, cause, accepted_at_ms, \
-     settled_at_ms, attempts, account, tenant, campaign, class, channel, pool, destination, \
-     sender_domain, error_class, error_code, error_enhanced, error_rule, error_text, envelope, \
-     timeline) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, \
-     ?17, ?18, ?19, ?20, ?21)";
+const VALUES: &str = "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)";
 
-/// Writes a receipt over an earlier one of the same message, if there is one:
-/// a dead letter that was discarded or replayed is done with twice.
-pub fn write(connection: &Connection, receipt: &Receipt) -> Result<(), RecordError> {
+/// Writes receipts, each over an earlier one of the same message, if there is
+/// one: a dead letter that was discarded or replayed is done with twice.
+pub fn write(connection: &Connection, receipts: &[Arc<Receipt>]) -> Result<(), RecordError> {
+    let insert = |or| format!("INSERT OR {or} INTO receipts ({COLUMNS}) VALUES {VALUES}");
+    // Nearly all are new, and a statement that can neither replace nor fail
+    // half-way spares SQLite a journal of its own.
+    let mut add = connection.prepare_cached(&insert("IGNORE"))?;
+    let mut replace = connection.prepare_cached(&insert("REPLACE"))?;
+    for receipt in receipts {
+        if put(&mut add, receipt)? == 0 {
+            put(&mut replace, receipt)?;
+        }
+    }
+    Ok(())
+}
+
+fn put(statement: &mut Statement<'_>, receipt: &Receipt) -> Result<usize, RecordError> {
     let (key, error) = (&receipt.key, receipt.error.as_ref());
-    connection.prepare_cached(WRITE)?.execute(params![
+    let rows = statement.execute(params![
         receipt.seq.0.cast_signed(),
         receipt.state.as_str(),
         receipt.cause.map(|cause| cause.as_str()),
@@ -50,7 +62,7 @@ pub fn write(connection: &Connection, receipt: &Receipt) -> Result<(), RecordErr
         receipt.envelope,
         timeline::encode(&receipt.events),
     ])?;
-    Ok(())
+    Ok(rows)
 }
 
 /// Reads a receipt from a row with [`COLUMNS`].

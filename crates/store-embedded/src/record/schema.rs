@@ -98,10 +98,12 @@ CREATE INDEX audit_by_time ON audit (at_ms);
 /// The format this release writes.
 pub const FORMAT: i64 = STEPS.len() as i64;
 
-/// A connection that writes, durably at each commit.
+/// A connection that writes, durably at each commit. A file that is not ours
+/// to write is left as it is.
 pub fn writer(path: &Path) -> Result<Connection, RecordError> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
+    format_of(&connection)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "cache_size", -65_536)?;

@@ -16,6 +16,10 @@ use outflow_ports::receipts::{Happening, Receipt};
 /// How many entries are looked at before others may have the lock.
 const SLICE: usize = 1_000;
 
+/// The most feedback that waits. It comes from outside and counts in no backlog,
+/// so what comes beyond, while the disk refuses, is dropped.
+const FEEDBACK_MAX: usize = 100_000;
+
 /// An idempotency key and the message it stands for.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
@@ -88,6 +92,8 @@ struct Inner {
     /// With the number of the job that brought it last.
     receipts: BTreeMap<Seq, (u64, Arc<Receipt>)>,
     feedback: BTreeMap<Seq, Vec<(u64, Happening)>>,
+    /// Entries in `feedback`.
+    feedbacks: usize,
     keys: BTreeMap<u64, (u64, Key)>,
     /// Receipts handed over and not applied.
     backlog: usize,
@@ -121,6 +127,9 @@ impl Waiting {
     /// Takes a job; `rows_max` rows in the queue wake the thread at once.
     pub fn add(&self, job: Job, rows_max: usize) {
         let mut inner = self.inner();
+        if matches!(job, Job::Feedback(..)) && inner.feedbacks >= FEEDBACK_MAX {
+            return;
+        }
         let no = inner.next_no;
         inner.next_no += 1;
         inner.rows += job.rows();
@@ -136,6 +145,7 @@ impl Waiting {
             Job::Feedback(seq, happening) => {
                 let entry = (no, happening.clone());
                 inner.feedback.entry(*seq).or_default().push(entry);
+                inner.feedbacks += 1;
             }
             Job::Keys(keys) => {
                 inner
@@ -362,7 +372,9 @@ impl Inner {
 
     fn forget_feedback(&mut self, seq: Seq, last: u64) {
         if let Some(entries) = self.feedback.get_mut(&seq) {
+            let before = entries.len();
             entries.retain(|(no, _)| *no > last);
+            self.feedbacks -= before - entries.len();
             if entries.is_empty() {
                 self.feedback.remove(&seq);
             }

@@ -79,6 +79,21 @@ fn feedback_joins_the_timeline_once_and_timelines_are_bounded() {
 }
 
 #[test]
+fn feedback_that_waits_is_bounded() {
+    let scratch = Scratch::new();
+    let record = open_lazy(&scratch.file());
+    record.settle(vec![receipt(1, State::Delivered)], 1);
+    for no in 0..100_100 {
+        record.feedback(Seq(no), ago(9), error(550, "complaint"));
+    }
+    record.feedback(Seq(1), ago(8), error(551, "one too many"));
+    assert_eq!(record.events(Seq(1)).unwrap().len(), 4);
+    record.close();
+    assert_eq!(record.events(Seq(1)).unwrap().len(), 4);
+    assert_eq!(record.shared.waiting.feedback(Seq(5)), []);
+}
+
+#[test]
 fn only_what_is_wanted_is_kept() {
     let cases = [
         (KeptReceipts::All, 6),

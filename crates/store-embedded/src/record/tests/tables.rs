@@ -89,6 +89,8 @@ fn formats_of_others_are_refused() {
     connection.execute_batch("CREATE TABLE mine (a)").unwrap();
     let opened = Record::open(&other, RecordSettings::default()).map(drop);
     assert!(matches!(opened, Err(RecordError::Foreign)));
+    let mode = connection.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
+    assert_eq!(mode.unwrap(), "delete", "a file of others was changed");
     std::fs::write(
         scratch.0.join("text"),
         "not a database, but long enough to be one",
