@@ -81,7 +81,8 @@ impl Applier {
         true
     }
 
-    fn apply(&mut self, batch: &[Numbered]) -> Result<(), RecordError> {
+    /// Applies a batch, all or nothing.
+    pub fn apply(&mut self, batch: &[Numbered]) -> Result<(), RecordError> {
         let _turn = self.turns.take();
         let connection = open(&mut self.connection, &self.path)?;
         let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -1,6 +1,8 @@
 //! What is left after a crash, and what happens while the disk refuses.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use outflow_core::message::{Seq, State};
 use outflow_core::time::{Nanos, Wall};
@@ -8,7 +10,10 @@ use outflow_ports::receipts::{ReceiptFilter, Receipts};
 use rusqlite::Connection;
 
 use super::{LONG, Scratch, ago, open, open_eager, open_lazy, receipt};
-use crate::record::{Record, RecordSettings};
+use crate::record::applier::Applier;
+use crate::record::retention::Sweep;
+use crate::record::waiting::{Job, Next, Waiting};
+use crate::record::{Record, RecordSettings, schema};
 
 #[test]
 fn after_a_crash_rows_and_position_agree() {
@@ -82,6 +87,47 @@ fn while_the_disk_refuses_nothing_is_lost_and_order_is_kept() {
     assert_eq!((record.backlog(), record.healthy()), (0, true));
     assert_eq!(state(&record, 2), State::Cancelled);
     assert_eq!(state(&record, 3), State::Bounced);
+}
+
+#[test]
+fn a_full_disk_leaves_no_half_batch() {
+    let scratch = Scratch::new();
+    drop(open(&scratch.file()));
+    let waiting = Arc::new(Waiting::new(0));
+    let connection = schema::writer(&scratch.file()).unwrap();
+    connection
+        .pragma_update(None, "max_page_count", 40)
+        .unwrap();
+    let mut applier = Applier {
+        path: scratch.file(),
+        settings: RecordSettings::default(),
+        waiting: Arc::clone(&waiting),
+        turns: Arc::default(),
+        sweep: Sweep::new(Instant::now()),
+        connection: Some(connection),
+    };
+    let receipts = (1..=2_000).map(|seq| Arc::new(receipt(seq, State::Bounced)));
+    waiting.add(Job::Receipts(receipts.collect(), Some(9)), 1);
+    let Next::Apply(batch) = waiting.next(1, Duration::ZERO, LONG) else {
+        panic!("a batch is ready");
+    };
+    let refused = applier.apply(&batch).unwrap_err().to_string();
+    assert!(refused.contains("full"), "{refused}");
+    let record = open(&scratch.file());
+    let rows = || {
+        (
+            record.count(&ReceiptFilter::default()).unwrap(),
+            open(&scratch.file()).applied(),
+        )
+    };
+    assert_eq!(rows(), (0, 0));
+    // There is room again.
+    let connection = applier.connection.as_ref().unwrap();
+    connection
+        .pragma_update(None, "max_page_count", 1_000_000)
+        .unwrap();
+    applier.apply(&batch).unwrap();
+    assert_eq!(rows(), (2_000, 9));
 }
 
 #[test]
