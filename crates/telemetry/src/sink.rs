@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use outflow_core::destination::Destination;
+use outflow_core::flow::FlowKey;
 
 use crate::catalogue::Event;
 
@@ -25,9 +25,9 @@ pub trait Sink: fmt::Debug + Send + Sync {
     /// Something happened.
     fn emit(&self, event: &Event<'_>);
 
-    /// Where a destination is counted.
-    fn slot(&self, destination: &Destination) -> Slot {
-        let _ = destination;
+    /// Where the destination of a flow is counted.
+    fn slot(&self, key: &FlowKey) -> Slot {
+        let _ = key;
         Slot::OTHER
     }
 }
@@ -52,9 +52,7 @@ impl Sink for Sinks {
         }
     }
 
-    fn slot(&self, destination: &Destination) -> Slot {
-        self.0
-            .first()
-            .map_or(Slot::OTHER, |sink| sink.slot(destination))
+    fn slot(&self, key: &FlowKey) -> Slot {
+        self.0.first().map_or(Slot::OTHER, |sink| sink.slot(key))
     }
 }
