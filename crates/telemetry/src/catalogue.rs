@@ -222,12 +222,13 @@ pub enum AttemptOutcome {
     Delivered,
     /// It refused the message for good.
     Bounced,
-    /// The message is tried again.
+    /// It refused the message for now, which is tried again unless that would
+    /// come too late.
     Deferred,
     /// Nobody knows whether it was taken; the message is tried again or given
     /// up, as the settings say.
     Uncertain,
-    /// The message was given up.
+    /// It refused the message for now, which was given up.
     Dead,
 }
 

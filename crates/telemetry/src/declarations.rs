@@ -61,7 +61,7 @@ metrics! {
     INTAKE_REFUSED = Counter "outflow_intake_refused_total" ["reason"]
         "Messages that were not taken in: `busy` (too many on their way to the disk), `closing` (shutting down), `not_stored` (the disk did not take them).";
     ATTEMPTS = Counter "outflow_attempts_total" ["channel", "destination", "outcome"]
-        "Attempts that have ended, by what became of them: `delivered`, `bounced`, `deferred`, `uncertain` (no answer), `dead` (given up after it).";
+        "Attempts that have ended, by what became of them: `delivered`, `bounced` (refused for good), `deferred` (refused for now), `uncertain` (nobody knows whether it was taken), `dead` (refused for now, and given up).";
     ATTEMPT_SECONDS = Histogram "outflow_attempt_seconds" ["channel"]
         "Time from handing a message to the transport to the answer.";
     MESSAGES_SETTLED = Counter "outflow_messages_settled_total" ["channel", "class", "state"]

@@ -15,19 +15,7 @@ use crate::sink::Slot;
 /// What everything beyond a bound is called.
 pub(crate) const OTHER: &str = "other";
 
-type Counts = [[AtomicU64; AttemptOutcome::ALL.len()]; CHANNELS.len()];
-
-/// The channels, in the order of their counters.
-pub(crate) const CHANNELS: [Channel; 3] = [Channel::Email, Channel::Sms, Channel::Push];
-
-/// The place of a channel in [`CHANNELS`].
-pub(crate) const fn channel_index(channel: Channel) -> usize {
-    match channel {
-        Channel::Email => 0,
-        Channel::Sms => 1,
-        Channel::Push => 2,
-    }
-}
+type Counts = [[AtomicU64; AttemptOutcome::ALL.len()]; Channel::ALL.len()];
 
 /// Attempts by destination.
 #[derive(Debug)]
@@ -72,7 +60,7 @@ impl Destinations {
     pub fn count(&self, slot: Slot, channel: Channel, outcome: AttemptOutcome) {
         let counts = self.counts.get(usize::from(slot.0));
         let count = counts
-            .and_then(|counts| counts.get(channel_index(channel)))
+            .and_then(|counts| counts.get(channel as usize))
             .and_then(|counts| counts.get(outcome as usize));
         if let Some(count) = count {
             count.fetch_add(1, Relaxed);
@@ -90,7 +78,7 @@ impl Destinations {
             let Some(counts) = self.counts.get(usize::from(slot.0)) else {
                 continue;
             };
-            for (channel, counts) in CHANNELS.into_iter().zip(counts) {
+            for (channel, counts) in Channel::ALL.into_iter().zip(counts) {
                 for (outcome, count) in AttemptOutcome::ALL.into_iter().zip(counts) {
                     let count = count.load(Relaxed);
                     if count > 0 {

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use outflow_core::class::Class;
 use outflow_core::engine::action::Alert;
 use outflow_core::flow::FlowKey;
-use outflow_core::message::State;
+use outflow_core::message::{Channel, State};
 use outflow_core::outcome::ReplyClass;
 use outflow_core::retry::schedule::DeathCause;
 
 use crate::catalogue::{Event, IntakeRefusal, Settled};
-use crate::destinations::{CHANNELS, Destinations, channel_index};
+use crate::destinations::Destinations;
 use crate::histogram::{Histogram, LONG, SHORT};
 use crate::requests::Requests;
 use crate::sink::{Sink, Slot};
@@ -47,7 +47,7 @@ pub(crate) const ALERTS: [&str; 5] = [
 ];
 
 /// Counters by channel and class, and one thing more.
-pub(crate) type Counts<const N: usize> = [[[AtomicU64; N]; Class::COUNT]; CHANNELS.len()];
+pub(crate) type Counts<const N: usize> = [[[AtomicU64; N]; Class::COUNT]; Channel::ALL.len()];
 
 /// How many values of a label are told apart; the rest are `other`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub struct Metrics {
     pub(crate) accepted: Counts<1>,
     pub(crate) refused: [AtomicU64; IntakeRefusal::ALL.len()],
     pub(crate) attempts: Destinations,
-    pub(crate) attempt_seconds: [Histogram; CHANNELS.len()],
+    pub(crate) attempt_seconds: [Histogram; Channel::ALL.len()],
     pub(crate) settled: Counts<{ FINAL.len() }>,
     pub(crate) dead: Counts<{ CAUSES.len() }>,
     /// By class: after an attempt, without one.
@@ -153,7 +153,7 @@ impl Sink for Metrics {
                 class,
                 count,
             } => {
-                let counts = self.accepted.get(channel_index(*channel));
+                let counts = self.accepted.get(*channel as usize);
                 let counts = counts.and_then(|counts| counts.get(class.index()));
                 add(counts.map(|[one]| one), u64::from(*count));
             }
@@ -163,7 +163,7 @@ impl Sink for Metrics {
             Event::Attempted(attempt) => {
                 let channel = attempt.key.channel;
                 self.attempts.count(attempt.slot, channel, attempt.outcome);
-                if let Some(histogram) = self.attempt_seconds.get(channel_index(channel)) {
+                if let Some(histogram) = self.attempt_seconds.get(channel as usize) {
                     histogram.add(attempt.duration);
                 }
             }
@@ -214,7 +214,7 @@ fn add(counter: Option<&AtomicU64>, count: u64) {
 }
 
 fn count<const N: usize>(counts: &Counts<N>, key: &FlowKey, at: Option<usize>, more: u64) {
-    let counts = counts.get(channel_index(key.channel));
+    let counts = counts.get(key.channel as usize);
     let counts = counts.and_then(|counts| counts.get(key.class.index()));
     add(counts.zip(at).and_then(|(counts, at)| counts.get(at)), more);
 }

@@ -11,7 +11,7 @@ use outflow_core::time::Nanos;
 
 use crate::catalogue::IntakeRefusal;
 use crate::declarations::{self as declared, Metric};
-use crate::destinations::{CHANNELS, OTHER};
+use crate::destinations::OTHER;
 use crate::exposition::Exposition;
 use crate::histogram::Reading;
 use crate::metrics::{ALERTS, CAUSES, Counts, FINAL, Metrics};
@@ -49,7 +49,7 @@ impl Metrics {
         });
         let metric = &declared::ATTEMPT_SECONDS;
         page.begin(metric);
-        for (channel, histogram) in CHANNELS.iter().zip(&self.attempt_seconds) {
+        for (channel, histogram) in Channel::ALL.iter().zip(&self.attempt_seconds) {
             let reading = histogram.read();
             if *channel == Channel::Email || reading.parts.iter().any(|&part| part > 0) {
                 page.histogram(metric, &[channel.as_str()], &reading);
@@ -206,7 +206,7 @@ fn bounded<'a>(
 /// Counters by channel and class. Channels that nobody used are left out, but
 /// not mail: a rate needs a beginning.
 fn each<const N: usize>(counts: &Counts<N>, mut each: impl FnMut(&str, &str, &[u64; N])) {
-    for (channel, counts) in CHANNELS.iter().zip(counts) {
+    for (channel, counts) in Channel::ALL.iter().zip(counts) {
         let read = |count: &AtomicU64| count.load(Relaxed);
         let used = counts.iter().flatten().any(|count| read(count) > 0);
         if !used && *channel != Channel::Email {
