@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::declarations::Metric;
 use crate::histogram::Reading;
 
-/// The media type of what [`Exposition`] writes.
+/// The media type of the page of metrics.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A page of metrics in the making.
