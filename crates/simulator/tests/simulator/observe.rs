@@ -3,7 +3,8 @@
 //! come twice and when none comes.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 
 use outflow_core::account::{AccountSpec, Sessions};
 use outflow_core::class::Class;
@@ -114,9 +115,53 @@ impl Resolver for Nobody {
     }
 }
 
-/// Writes down what it is told.
-#[derive(Debug, Default)]
-struct Tape(Mutex<Written>);
+/// Passes on what it is told.
+#[derive(Debug)]
+struct Tape(Sender<Heard>);
+
+/// What a tape passes on.
+#[derive(Debug)]
+enum Heard {
+    Accepted(Class, u32),
+    Attempted((Seq, u16), AttemptOutcome),
+    Settled(Seq, State),
+    Deferred,
+    Alert(Alert),
+    End(&'static str),
+}
+
+impl Sink for Tape {
+    fn emit(&self, event: &Told<'_>) {
+        let heard = match event {
+            Told::Started(started) => {
+                assert!(started.fresh);
+                return;
+            }
+            Told::Accepted { class, count, .. } => Heard::Accepted(*class, *count),
+            Told::Attempted(attempt) => {
+                assert_eq!(attempt.account, Some("main"));
+                if attempt.outcome == AttemptOutcome::Uncertain {
+                    assert!(attempt.duration >= Nanos::from_secs(30));
+                    assert_eq!(attempt.code, None);
+                } else {
+                    assert!(attempt.duration >= LATENCY && attempt.duration < LATENCY.times(2));
+                    assert!(attempt.code.is_some() && attempt.enhanced.is_some());
+                }
+                Heard::Attempted((attempt.message.seq(), attempt.attempt), attempt.outcome)
+            }
+            Told::Settled(settled) => Heard::Settled(settled.message.unwrap().seq(), settled.state),
+            Told::Deferred { attempted, .. } => {
+                assert!(attempted);
+                Heard::Deferred
+            }
+            Told::Alert(alert) => Heard::Alert((*alert).clone()),
+            Told::Stopping => Heard::End("stopping"),
+            Told::Stopped => Heard::End("stopped"),
+            _ => return,
+        };
+        self.0.send(heard).unwrap();
+    }
+}
 
 #[derive(Debug, Default)]
 struct Written {
@@ -130,40 +175,18 @@ struct Written {
     ends: Vec<&'static str>,
 }
 
-impl Sink for Tape {
-    fn emit(&self, event: &Told<'_>) {
-        let mut tape = self.0.lock().unwrap();
-        match event {
-            Told::Started(started) => assert!(started.fresh),
-            Told::Accepted { class, count, .. } => {
-                tape.accepted[class.index()] += u64::from(*count);
-            }
-            Told::Attempted(attempt) => {
-                assert_eq!(attempt.account, Some("main"));
-                let key = (attempt.message.seq(), attempt.attempt);
-                tape.attempts.entry(key).or_default().push(attempt.outcome);
-                match attempt.outcome {
-                    AttemptOutcome::Uncertain => {
-                        assert!(attempt.duration >= Nanos::from_secs(30));
-                        assert_eq!(attempt.code, None);
-                    }
-                    _ => {
-                        assert!(attempt.duration >= LATENCY && attempt.duration < LATENCY.times(2));
-                        assert!(attempt.code.is_some() && attempt.enhanced.is_some());
-                    }
-                }
-            }
-            Told::Settled(settled) => {
-                let seq = settled.message.unwrap().seq();
-                tape.settled.entry(seq).or_default().push(settled.state);
-            }
-            Told::Deferred { attempted, .. } => tape.deferred += u64::from(*attempted),
-            Told::Alert(Alert::StoreFailing) => tape.failing += 1,
-            Told::Alert(Alert::StoreRecovered) => tape.recovered += 1,
-            Told::Alert(Alert::WorkerLost { .. }) => tape.lost += 1,
-            Told::Stopping => tape.ends.push("stopping"),
-            Told::Stopped => tape.ends.push("stopped"),
-            _ => {}
+impl Written {
+    fn note(&mut self, heard: Heard) {
+        match heard {
+            Heard::Accepted(class, count) => self.accepted[class.index()] += u64::from(count),
+            Heard::Attempted(key, outcome) => self.attempts.entry(key).or_default().push(outcome),
+            Heard::Settled(seq, state) => self.settled.entry(seq).or_default().push(state),
+            Heard::Deferred => self.deferred += 1,
+            Heard::Alert(Alert::StoreFailing) => self.failing += 1,
+            Heard::Alert(Alert::StoreRecovered) => self.recovered += 1,
+            Heard::Alert(Alert::WorkerLost { .. }) => self.lost += 1,
+            Heard::Alert(other) => panic!("{other:?}"),
+            Heard::End(end) => self.ends.push(end),
         }
     }
 }
@@ -220,9 +243,10 @@ fn a_node_tells_each_thing_once() {
         delivery_deadline: Nanos::from_secs(30),
         ..engine::Settings::default()
     };
-    let tape = Arc::new(Tape::default());
+    let (tape, heard) = channel();
+    let tape = Arc::new(Tape(tape));
     let metrics = Arc::new(Metrics::new("0.0.0", Default::default()));
-    let sinks = Sinks(vec![metrics.clone(), tape.clone()]);
+    let sinks = Sinks(vec![metrics.clone(), tape]);
     let mut node = Node::start_observed(
         &at(Mono(0)),
         settings,
@@ -259,7 +283,8 @@ fn a_node_tells_each_thing_once() {
         assert!(now < end + Nanos::from_secs(60), "the node does not end");
     }
 
-    let told = tape.0.lock().unwrap();
+    let mut told = Written::default();
+    heard.try_iter().for_each(|heard| told.note(heard));
     assert_eq!(told.accepted, [MESSAGES / 2, MESSAGES / 2, 0, 0]);
     assert_eq!(told.attempts, node.ports().transport.attempts);
     assert_eq!(told.lost, MESSAGES / 10);
