@@ -163,6 +163,11 @@ impl FlowLimits {
         self.by_place.get_mut(&place)
     }
 
+    /// All limits with their places, in order of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<LimitKey>, PlaceId)> {
+        self.by_key.iter().map(|(key, &place)| (key, place))
+    }
+
     pub fn find(&self, key: &LimitKey) -> Option<PlaceId> {
         self.by_key.get(key).copied()
     }

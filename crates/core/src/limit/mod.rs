@@ -6,7 +6,7 @@
 //! not know which. Nothing is refunded: callers check all limits of a message
 //! first and then take them all.
 //!
-//! In reading order: [`spec`] and [`parse`] say what a limit is; [`need`] is
+//! In reading order: [`spec`], [`parse`] and `format` say what a limit is; [`need`] is
 //! the amount asked for; [`token_bucket`], [`leaky_bucket`],
 //! [`sliding_window`], [`calendar_window`] (with [`boundary`]) and
 //! [`concurrency`] count, each under a guarantee that its first line states;
@@ -17,6 +17,7 @@ pub mod algorithm;
 pub mod boundary;
 pub mod calendar_window;
 pub mod concurrency;
+mod format;
 pub mod leaky_bucket;
 pub mod lease;
 pub mod need;
@@ -66,6 +67,15 @@ impl Limit {
             spec,
             headroom,
             blocked_until: None,
+        }
+    }
+
+    /// Like [`Limit::owned`], but it does not outlive its process: nothing of
+    /// it is reserved on disk before it is used.
+    pub fn fleeting(spec: LimitSpec, headroom: Headroom, now: &Now, fill: Fill) -> Self {
+        Self {
+            reserve: None,
+            ..Self::owned(spec, headroom, now, fill)
         }
     }
 
@@ -155,6 +165,28 @@ impl Limit {
         self.reserve
             .as_ref()
             .is_none_or(|reserve| reserve.covers(need))
+    }
+
+    /// What it would admit at once now, to the most urgent class.
+    pub fn available(&self, now: &Now) -> u64 {
+        if self.blocked_until(now).is_some() {
+            return 0;
+        }
+        match &self.source {
+            Source::Owned(algorithm) => {
+                let used = algorithm.used(now).min(self.holds());
+                u64::from(self.holds() - used)
+            }
+            Source::Leased(lease) => lease.usable(now.mono, Class::Critical),
+        }
+    }
+
+    /// What it holds at most: a spaced limit has one at a time.
+    pub const fn holds(&self) -> u32 {
+        match self.spec {
+            LimitSpec::LeakyBucket { .. } => 1,
+            _ => self.spec.capacity(),
+        }
     }
 
     /// Takes `cost` tokens that fit.

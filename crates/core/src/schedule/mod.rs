@@ -302,6 +302,24 @@ impl Schedule {
         booked + waiting
     }
 
+    /// How many flows wait or are booked at a place, by class.
+    pub fn waiters_at(&self, id: PlaceId) -> [u64; Class::COUNT] {
+        let place = self.place(id);
+        let mut waiters = [0; Class::COUNT];
+        for (count, queue) in waiters.iter_mut().zip(&place.classes) {
+            let nodes = queue.nodes.iter();
+            *count = nodes
+                .map(|&(_, _, node)| u64::from(self.nodes.get(node).waiting))
+                .sum();
+        }
+        for (class, ..) in &place.book {
+            if let Some(count) = waiters.get_mut(class.index()) {
+                *count += 1;
+            }
+        }
+        waiters
+    }
+
     /// How many tenants' queues and booked flows of a class want tokens of a
     /// place, and whether less urgent ones do.
     pub fn demand_at(&self, id: PlaceId, class: Class) -> (usize, bool) {
