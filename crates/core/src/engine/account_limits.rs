@@ -328,6 +328,13 @@ impl AccountLimits {
         }
     }
 
+    /// A limit that spends what it is given has other numbers.
+    pub fn note_fed(&mut self, id: AccountLimitId) {
+        if self.get(id).is_some_and(|entry| entry.feed.is_some()) {
+            self.hungry.push(id);
+        }
+    }
+
     /// Puts all fed limits of an owner on the list to be looked at.
     pub fn note_hungry(&mut self, owner: Owner) {
         if let Some(owned) = self.owners.get(&owner) {

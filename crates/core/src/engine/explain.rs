@@ -66,9 +66,16 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// The same for a message that is not to be sent before this.
+    /// The same for a message that is not to be sent before this: what is over
+    /// by then does not count.
     #[must_use]
     pub fn not_before(mut self, until: Wall) -> Self {
+        self.waiting_on.retain(|obstacle| match obstacle {
+            Obstacle::Limit { until: at, .. } => at.is_none_or(|at| at > until),
+            Obstacle::AccountBlocked { until: at, .. } => *at > until,
+            Obstacle::NoAccountReady => false,
+            _ => true,
+        });
         self.waiting_on.insert(0, Obstacle::Deferred { until });
         self.earliest = self.earliest.map(|at| at.max(until));
         self

@@ -48,7 +48,10 @@ impl Recipients {
         let mut until = Mono(0);
         for rule in rules {
             let key = self.key(rule, recipient);
-            if let Some(limit) = self.limits.get(&key) {
+            if let Some(limit) = self.limits.get_mut(&key) {
+                if *limit.spec() != rule.spec {
+                    limit.reconfigure(now, rule.spec.clone());
+                }
                 match limit.until(now, class, Need::whole(cost)) {
                     Until::Now => {}
                     Until::At(at) => until = until.max(at),

@@ -153,6 +153,14 @@ impl Engine {
         })
     }
 
+    /// How many heads of its flow are before a message; all of them if its own
+    /// is not held.
+    pub fn ahead_in_heads(&self, id: FlowId, seq: Seq) -> u64 {
+        let heads = self.counter.flows.get(id).map(|flow| flow.heads.iter());
+        let before = heads.map(|heads| heads.take_while(|head| head.seq != seq).count());
+        before.unwrap_or(0) as u64
+    }
+
     /// Whether a message is on its way to the far end.
     pub fn is_in_flight(&self, id: FlowId, seq: Seq) -> bool {
         let flow = self.counter.flows.get(id);

@@ -54,6 +54,8 @@ pub struct Limit {
     headroom: Headroom,
     source: Source,
     reserve: Option<Reserve>,
+    /// Whether it never reserves anything.
+    fleeting: bool,
     blocked_until: Option<Mono>,
 }
 
@@ -64,6 +66,7 @@ impl Limit {
         Self {
             source: Source::Owned(algorithm),
             reserve: Reserve::of(&spec),
+            fleeting: false,
             spec,
             headroom,
             blocked_until: None,
@@ -75,6 +78,7 @@ impl Limit {
     pub fn fleeting(spec: LimitSpec, headroom: Headroom, now: &Now, fill: Fill) -> Self {
         Self {
             reserve: None,
+            fleeting: true,
             ..Self::owned(spec, headroom, now, fill)
         }
     }
@@ -86,6 +90,7 @@ impl Limit {
             headroom,
             source: Source::Leased(Lease::default()),
             reserve: None,
+            fleeting: false,
             blocked_until: None,
         }
     }
@@ -247,7 +252,7 @@ impl Limit {
         match &mut self.source {
             Source::Owned(algorithm) => {
                 algorithm.reconfigure(now, &spec);
-                let fresh = Reserve::of(&spec);
+                let fresh = Reserve::of(&spec).filter(|_| !self.fleeting);
                 self.reserve = match (self.reserve.take(), fresh) {
                     (Some(old), Some(fresh)) => Some(old.resized(&fresh)),
                     (_, fresh) => fresh,

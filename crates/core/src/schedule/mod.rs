@@ -118,8 +118,10 @@ impl Schedule {
         let place = self.place_mut(id);
         if let Holder::Limit(limit) = &mut place.holder {
             limit.reconfigure(now, spec);
-            place.shape = limit.shape();
+            let (shape, is_fed) = (limit.shape(), limit.is_leased() || limit.needs_reserve());
+            place.reshape(shape, is_fed);
         }
+        self.note_fed(id);
         self.mark(id);
     }
 

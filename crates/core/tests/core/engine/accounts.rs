@@ -2,13 +2,15 @@
 
 use outflow_core::engine::event::Event;
 use outflow_core::engine::explain::Obstacle;
+use outflow_core::limit::spec::Rate;
 use outflow_core::message::State;
 use outflow_core::name::Name;
+use outflow_core::policy::policy::{Policy, RateOrShare};
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
 use outflow_core::time::Nanos;
 
-use super::{Desk, account, throttled};
+use super::{Desk, account, google_at_one, throttled, to, with};
 
 #[test]
 fn a_raised_limit_lets_waiting_messages_go() {
@@ -66,4 +68,22 @@ fn an_account_that_changes_its_pool_leaves_the_old_one() {
     desk.queue(flow, 1..=1);
     assert_eq!(desk.waiting_on(flow), [Obstacle::NoAccount]);
     assert!(desk.deliveries.is_empty());
+}
+
+#[test]
+fn a_limit_made_so_slow_that_it_must_reserve_goes_on() {
+    let mut desk = Desk::new(google_at_one());
+    let flow = desk.flow("google");
+    desk.set_account(account("main", &["10/s burst 1"]));
+    desk.queue(flow, 1..=3);
+    assert_eq!(desk.sent(), [1]);
+    // Both now take longer to fill than a restart may forget.
+    let mut slow = Policy::new(to("google"));
+    slow.rate = Some(RateOrShare::Rate(Rate::parse("6/min").unwrap()));
+    slow.burst = Some(1);
+    let policies = Box::new(with(slow));
+    desk.step(Event::PolicyChanged { policies });
+    desk.set_account(account("main", &["3/min burst 1"]));
+    desk.pass(Nanos::from_secs(60));
+    assert_eq!(desk.sent(), [1, 2, 3]);
 }
