@@ -1,4 +1,5 @@
 //! The sandbox keeps the contract of transports, and does as it is told.
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 use outflow_core::account::{AccountSpec, Sessions};
 use outflow_core::destination::Destination;

@@ -90,8 +90,8 @@ fn decimal(count: u32, per: Nanos, length: u64) -> Option<String> {
 /// `50000` as `50k`.
 fn short(count: u32) -> String {
     match count {
-        1_000_000.. if count % 1_000_000 == 0 => format!("{}M", count / 1_000_000),
-        10_000.. if count % 1_000 == 0 => format!("{}k", count / 1_000),
+        1_000_000.. if count.is_multiple_of(1_000_000) => format!("{}M", count / 1_000_000),
+        10_000.. if count.is_multiple_of(1_000) => format!("{}k", count / 1_000),
         _ => count.to_string(),
     }
 }
