@@ -146,7 +146,7 @@ fn accepted() -> Reply {
         stage: Stage::Data,
         code: 250,
         enhanced: None,
-        text: String::new(),
+        text: "".into(),
         retry_after: None,
     }
 }

@@ -1,5 +1,7 @@
 //! What the far end said, raw. An outcome is what it means; see `classify`.
 
+use std::borrow::Cow;
+
 use crate::time::Nanos;
 
 /// How far a delivery had come when the reply arrived. The same code means
@@ -50,7 +52,7 @@ pub enum Reply {
         /// The enhanced code, where there was one.
         enhanced: Option<Enhanced>,
         /// The rest of the text.
-        text: String,
+        text: Cow<'static, str>,
         /// How long the far end asked us to wait (`Retry-After`).
         retry_after: Option<Nanos>,
     },
@@ -59,7 +61,7 @@ pub enum Reply {
         /// How far the delivery had come.
         stage: Stage,
         /// What failed, in a few words.
-        text: String,
+        text: Cow<'static, str>,
     },
     /// The answer after the message was handed over was lost: it may or may
     /// not have been taken.
@@ -79,7 +81,7 @@ impl Reply {
             stage,
             code,
             enhanced,
-            text: rest.to_owned(),
+            text: Cow::Owned(rest.to_owned()),
             retry_after: None,
         }
     }

@@ -5,11 +5,19 @@
 //! plain thread, the simulator in virtual time.
 //!
 //! Reading order: [`node`] (the turn), `intake` (new messages on their way to
-//! the disk), `observe` (what is told of it), [`shutdown`] (how a node ends).
+//! the disk), `observe` (what is told of it), [`shutdown`] (how a node ends);
+//! [`handle`] (how other threads speak to a node), `questions` and `changes` (how
+//! they are answered), [`thread`] (production's thread, the one place with a
+//! clock).
 
+mod changes;
+pub mod handle;
 mod intake;
 pub mod node;
 mod observe;
+mod questions;
 pub mod shutdown;
+pub mod thread;
 
+pub use handle::{Handle, Waker};
 pub use node::{Node, Ports};

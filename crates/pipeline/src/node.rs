@@ -177,6 +177,16 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         self.inbox.push_back(event);
     }
 
+    /// The same, before all others: what is known now still holds then.
+    pub(crate) fn post_first(&mut self, event: Event) {
+        self.inbox.push_front(event);
+    }
+
+    /// How many more messages may be on their way to the disk.
+    pub(crate) fn room(&self) -> usize {
+        PENDING_MAX.saturating_sub(self.pending)
+    }
+
     /// One turn. When the next one is due.
     pub fn turn(&mut self, now: &Now) -> Mono {
         self.collect(now);

@@ -4,7 +4,6 @@
 //! thread that may wait for a disk.
 
 use std::fmt;
-use std::io;
 use std::sync::Arc;
 
 /// The content of one message.
@@ -16,10 +15,15 @@ pub struct Parcel {
     pub body: Arc<[u8]>,
 }
 
+/// Why a parcel cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the content of a message cannot be read: {0}")]
+pub struct ParcelError(pub String);
+
 /// Reads parcels, from any thread.
 pub trait ParcelSource: Send + Sync {
     /// The parcel whose envelope and body lie at these places.
-    fn read(&self, envelope: u64, body: u64) -> io::Result<Parcel>;
+    fn read(&self, envelope: u64, body: u64) -> Result<Parcel, ParcelError>;
 }
 
 /// Where a parcel lies.
@@ -41,7 +45,7 @@ impl ParcelRef {
     }
 
     /// Reads it. May wait for a disk.
-    pub fn read(&self) -> io::Result<Parcel> {
+    pub fn read(&self) -> Result<Parcel, ParcelError> {
         self.source.read(self.envelope, self.body)
     }
 }

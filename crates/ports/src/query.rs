@@ -49,6 +49,13 @@ pub struct Filter {
     pub matches: Option<Match>,
 }
 
+impl Filter {
+    /// Whether messages in this state are meant.
+    pub fn has(&self, state: State) -> bool {
+        self.states.is_empty() || self.states.contains(&state)
+    }
+}
+
 /// A part of a list.
 #[derive(Clone, Debug, Default)]
 pub struct Page<T> {

@@ -293,7 +293,7 @@ impl Network {
 fn network(stage: Stage, text: &str) -> Reply {
     Reply::Network {
         stage,
-        text: text.to_owned(),
+        text: text.to_owned().into(),
     }
 }
 

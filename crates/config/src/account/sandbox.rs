@@ -238,7 +238,7 @@ fn reply_of(kind: &str) -> Option<Reply> {
         "uncertain" => Some(Reply::Uncertain),
         "network" => Some(Reply::Network {
             stage: Stage::Data,
-            text: "connection reset".to_owned(),
+            text: "connection reset".into(),
         }),
         _ => KINDS
             .iter()

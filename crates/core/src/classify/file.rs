@@ -248,7 +248,7 @@ fn sample_reply(sample: &str, network: bool) -> Option<Reply> {
     if network {
         return Some(Reply::Network {
             stage,
-            text: said.to_owned(),
+            text: said.to_owned().into(),
         });
     }
     let (code, text) = said.split_at_checked(3)?;

@@ -24,8 +24,8 @@ pub(crate) fn words(reply: &Reply) -> Words {
             enhanced,
             text,
             ..
-        } => (Some(*code), *enhanced, text.as_str()),
-        Reply::Network { text, .. } => (None, None, text.as_str()),
+        } => (Some(*code), *enhanced, &**text),
+        Reply::Network { text, .. } => (None, None, &**text),
         Reply::Uncertain => (None, None, ""),
     };
     let raw = beginning(raw, BYTES_MAX);

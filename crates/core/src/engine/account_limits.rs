@@ -132,6 +132,18 @@ impl AccountLimits {
         self.assign(owner, Vec::new());
     }
 
+    /// The limits of an owner.
+    pub fn of(&self, owner: Owner) -> impl Iterator<Item = &AccountLimit> {
+        let limits = self.owners.get(&owner).map(|owned| owned.limits.as_slice());
+        let limits = limits.unwrap_or_default().iter();
+        limits.filter_map(|&id| self.get(id))
+    }
+
+    /// All limits, in order of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = &AccountLimit> {
+        self.by_key.values().filter_map(|&id| self.get(id))
+    }
+
     /// Whether an owner has limits at all.
     pub fn has(&self, owner: Owner) -> bool {
         self.owners
@@ -313,6 +325,13 @@ impl AccountLimits {
     pub fn note_changed(&mut self, id: AccountLimitId) {
         if let Some(entry) = self.slab.get(id.index()).and_then(Option::as_ref) {
             self.changed.extend(&entry.owners);
+        }
+    }
+
+    /// A limit that spends what it is given has other numbers.
+    pub fn note_fed(&mut self, id: AccountLimitId) {
+        if self.get(id).is_some_and(|entry| entry.feed.is_some()) {
+            self.hungry.push(id);
         }
     }
 

@@ -29,9 +29,11 @@ pub(super) struct Lane {
     /// Where its flows wait for an account.
     pub gate: PlaceId,
     /// A flow key that stands for the lane where policies are asked.
-    facts: FlowKey,
+    pub facts: FlowKey,
     /// Heads at its gate, as the desk was last told.
     standing: ByClass,
+    /// Deliveries so far.
+    pub sent: u64,
 }
 
 /// One account.
@@ -112,6 +114,7 @@ impl Desk {
             gate,
             facts: key.clone(),
             standing: ByClass::default(),
+            sent: 0,
         });
         if let Some(pool) = self.pools.get_mut(pool.index()) {
             pool.add_lane(id);
@@ -147,17 +150,11 @@ impl Desk {
             .filter_map(|(index, account)| Some((AccountId(index as u32), account.as_ref()?)))
     }
 
-    pub fn account_count(&self, pool: PoolId) -> usize {
-        self.accounts()
-            .filter(|(_, account)| account.pool == pool)
-            .count()
-    }
-
     pub fn find_account(&self, name: &Name) -> Option<AccountId> {
         self.account_names.get(name).copied()
     }
 
-    fn pool(&self, id: PoolId) -> &Pool {
+    pub fn pool(&self, id: PoolId) -> &Pool {
         self.pools.get(id.index()).expect("a pool of this desk")
     }
 
@@ -246,6 +243,9 @@ impl Desk {
             ))
         });
         let (account, session) = from_match.or_else(|| pool.take(now.mono, lane, class, cost))?;
+        if let Some(lane) = self.lanes.get_mut(lane.index()) {
+            lane.sent += 1;
+        }
         for owner in [Owner::Account(account), Owner::Pair(account, lane)] {
             if self.limits.has(owner) {
                 self.limits.take(now, owner, class, cost);

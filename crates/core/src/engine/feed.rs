@@ -76,7 +76,13 @@ pub(super) struct Demand {
 }
 
 impl Feed {
-    pub fn new(key: Arc<LimitKey>, when_away: WhenAway) -> Self {
+    /// The feed that a limit needs, if it spends what it is given.
+    pub fn of(limit: &Limit, key: &LimitKey, when_away: WhenAway) -> Option<Self> {
+        let fed = limit.is_leased() || limit.needs_reserve();
+        fed.then(|| Self::new(Arc::new(key.clone()), when_away))
+    }
+
+    fn new(key: Arc<LimitKey>, when_away: WhenAway) -> Self {
         Self {
             key,
             when_away,

@@ -12,13 +12,25 @@ use super::budgets::FlowBudgets;
 use super::recipients::RecipientRules;
 use crate::flow::FlowKey;
 use crate::handle::{FlowId, LaneId};
-use crate::message::Head;
+use crate::message::{Head, Seq};
 use crate::schedule::place::PlaceId;
 
 /// The most heads held of one flow.
 pub const HEADS_MAX: u32 = 64;
 /// Fewer heads than this, and more are asked for.
 const HEADS_LOW: usize = 16;
+
+/// Messages that were withdrawn while the store was asked for a page: it may
+/// have handed them over before it heard.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Withdrawn {
+    /// This one is settled already.
+    One(Seq),
+    /// All up to this one are cancelled.
+    Cancelled { through: Seq },
+    /// All up to this one belong to another flow.
+    Moved { to: FlowId, through: Seq },
+}
 
 /// One flow.
 #[derive(Debug)]
@@ -38,6 +50,8 @@ pub(super) struct Flow {
     pub in_store: u32,
     /// How many were asked for, while the answer is on its way.
     pub paging: Option<u32>,
+    /// What became of messages that are on their way here.
+    pub withdrawn: Vec<Withdrawn>,
     pub in_flight: u32,
     /// How many pauses match it.
     pub pauses: u32,
@@ -57,6 +71,7 @@ impl Flow {
             heads: VecDeque::new(),
             in_store: 0,
             paging: None,
+            withdrawn: Vec::new(),
             in_flight: 0,
             pauses: 0,
             cost_max: u32::MAX,
@@ -72,6 +87,13 @@ impl Flow {
         let max = HEADS_MAX - held as u32;
         self.paging = Some(max);
         actions.push(Action::Page { flow: id, max });
+    }
+
+    /// Notes that messages are withdrawn, if some may be on their way here.
+    pub fn withdraw(&mut self, what: Withdrawn) {
+        if self.paging.is_some() {
+            self.withdrawn.push(what);
+        }
     }
 
     /// How many of its messages wait, as far as the engine knows.

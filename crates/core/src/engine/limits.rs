@@ -59,8 +59,7 @@ impl Maker {
     /// A limit with its feed, if it spends what it is given.
     pub fn make(&mut self, now: &Now, applied: &Applied) -> (Limit, Option<Feed>) {
         let limit = self.make_limit(now, applied);
-        let fed = limit.is_leased() || limit.needs_reserve();
-        let feed = fed.then(|| Feed::new(Arc::new(applied.key.clone()), applied.when_away));
+        let feed = Feed::of(&limit, &applied.key, applied.when_away);
         (limit, feed)
     }
 
@@ -123,6 +122,15 @@ impl FlowLimits {
                 .is_some_and(|limit| *limit.spec() != applied.spec);
             if changed {
                 schedule.reconfigure(now, place, applied.spec.clone());
+                // A slower bucket may have to reserve what it spends from now on.
+                let feed = schedule
+                    .limit(place)
+                    .and_then(|limit| Feed::of(limit, &applied.key, applied.when_away));
+                if let Some(known) = self.by_place.get_mut(&place)
+                    && known.feed.is_none()
+                {
+                    known.feed = feed;
+                }
             }
             return place;
         }
@@ -162,6 +170,11 @@ impl FlowLimits {
 
     pub fn get_mut(&mut self, place: PlaceId) -> Option<&mut FlowLimit> {
         self.by_place.get_mut(&place)
+    }
+
+    /// All limits with their places, in order of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<LimitKey>, PlaceId)> {
+        self.by_key.iter().map(|(key, &place)| (key, place))
     }
 
     pub fn find(&self, key: &LimitKey) -> Option<PlaceId> {

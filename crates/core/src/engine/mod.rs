@@ -10,8 +10,8 @@
 //! paging), `limits`, `feed` and `feeding` (what holds flows), `desk`, `account_limits`
 //! and `matching` (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
 //! became of it), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
-//! flows, accounts, policies), `sweep` (changes over many flows), [`explain`];
-//! `holdups` and [`meters`] (what limits made wait).
+//! flows, accounts, policies), `sweep` (changes over many flows), [`explain`],
+//! [`view`]; `holdups` and [`meters`] (what limits made wait).
 
 mod account_limits;
 pub mod action;
@@ -34,6 +34,7 @@ mod recipients;
 mod replies;
 mod setup;
 mod sweep;
+pub mod view;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -376,7 +377,11 @@ impl Engine {
             left
         };
         let (lane, cost_max) = (flow.lane, flow.cost_max);
+        let withdrawn = std::mem::take(&mut flow.withdrawn);
         for head in heads {
+            if self.is_withdrawn(id, head.seq, &withdrawn) {
+                continue;
+            }
             if head.cost > cost_max {
                 self.refuse_for_good(now, id, head);
             } else {

@@ -103,6 +103,14 @@ impl Permits {
             .any(|permit| permit.flow == flow && permit.head.seq == seq)
     }
 
+    /// The numbers of all messages on their way, in order.
+    pub fn seqs(&self) -> Vec<Seq> {
+        let permits = self.slab.iter().filter_map(|(_, permit)| permit.as_ref());
+        let mut seqs: Vec<Seq> = permits.map(|permit| permit.head.seq).collect();
+        seqs.sort_unstable();
+        seqs
+    }
+
     fn is_live(&self, id: PermitId) -> bool {
         self.slab
             .get(id.index as usize)

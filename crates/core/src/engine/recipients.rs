@@ -3,7 +3,9 @@
 //! They are not part of a flow: a flow has many recipients. A message that its
 //! recipient's limit refuses steps aside until its time, without an attempt.
 //! Limits of recipients that nobody wrote to for a while are forgotten, a few
-//! at each use, so that idle keys cost nothing.
+//! at each use, so that idle keys cost nothing. They live in memory alone: one
+//! for every address would be too many to reserve on disk, so a restart forgets
+//! whom it wrote to.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -48,7 +50,10 @@ impl Recipients {
         let mut until = Mono(0);
         for rule in rules {
             let key = self.key(rule, recipient);
-            if let Some(limit) = self.limits.get(&key) {
+            if let Some(limit) = self.limits.get_mut(&key) {
+                if *limit.spec() != rule.spec {
+                    limit.reconfigure(now, rule.spec.clone());
+                }
                 match limit.until(now, class, Need::whole(cost)) {
                     Until::Now => {}
                     Until::At(at) => until = until.max(at),
@@ -81,7 +86,7 @@ impl Recipients {
             if !self.limits.contains_key(&key) {
                 self.round.push_back(key.clone());
             }
-            let fresh = || Limit::owned(rule.spec.clone(), rule.headroom, now, Fill::Full);
+            let fresh = || Limit::fleeting(rule.spec.clone(), rule.headroom, now, Fill::Full);
             let limit = self.limits.entry(key).or_insert_with(fresh);
             if limit.fits(now, class, Need::whole(cost)) {
                 limit.take(now, class, cost);

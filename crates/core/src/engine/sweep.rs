@@ -7,6 +7,7 @@
 use super::Engine;
 use super::action::{Hasten, Record};
 use super::command::PauseId;
+use super::flows::Withdrawn;
 use crate::handle::{AccountId, FlowId};
 use crate::message::{Seq, State};
 use crate::name::Name;
@@ -77,8 +78,8 @@ impl Sweep {
 /// A pause in force.
 #[derive(Debug)]
 pub(super) struct Pause {
-    matches: Match,
-    until: Option<Mono>,
+    pub matches: Match,
+    pub until: Option<Mono>,
 }
 
 impl Engine {
@@ -212,6 +213,9 @@ impl Engine {
         flow.heads.retain(|head| head.seq != seq);
         let was_held = flow.heads.len() < before;
         if was_held || !self.counter.permits.is_in_flight(id, seq) {
+            if !was_held {
+                flow.withdraw(Withdrawn::One(seq));
+            }
             let state = State::Cancelled;
             self.counter.append(Record::Settlement {
                 flow: id,
@@ -238,9 +242,39 @@ impl Engine {
             });
         }
         if self.matches(matches, id) {
+            if let Some(flow) = self.counter.flows.get_mut(id) {
+                flow.withdraw(Withdrawn::Cancelled { through });
+            }
             self.counter.append(Record::Cancelled { flow: id, through });
             self.reconsider(id);
         }
+    }
+
+    /// Whether a message that the store handed over was withdrawn meanwhile;
+    /// what was said of it is then written.
+    pub(super) fn is_withdrawn(&mut self, id: FlowId, seq: Seq, said: &[Withdrawn]) -> bool {
+        let said = said.iter().find(|said| match said {
+            Withdrawn::One(one) => *one == seq,
+            Withdrawn::Cancelled { through } | Withdrawn::Moved { through, .. } => seq <= *through,
+        });
+        match said {
+            None => return false,
+            Some(Withdrawn::One(_)) => {}
+            Some(Withdrawn::Cancelled { .. }) => self.counter.append(Record::Settlement {
+                flow: id,
+                seq,
+                state: State::Cancelled,
+                account: None,
+                error: None,
+            }),
+            Some(Withdrawn::Moved { to, .. }) => self.counter.append(Record::Moved {
+                flow: id,
+                to: *to,
+                through: Seq(0),
+                held: vec![seq],
+            }),
+        }
+        true
     }
 
     fn move_flow(&mut self, now: &Now, matches: &Match, id: FlowId, pool: &Name, through: Seq) {
@@ -255,6 +289,9 @@ impl Engine {
         let to = self.open_flow(now, key, &mut actions);
         self.counter.actions = actions;
         let held = self.take_heads(matches, id, through).unwrap_or_default();
+        if let Some(flow) = self.counter.flows.get_mut(id) {
+            flow.withdraw(Withdrawn::Moved { to, through });
+        }
         self.counter.append(Record::Moved {
             flow: id,
             to,

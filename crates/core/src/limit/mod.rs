@@ -6,7 +6,7 @@
 //! not know which. Nothing is refunded: callers check all limits of a message
 //! first and then take them all.
 //!
-//! In reading order: [`spec`] and [`parse`] say what a limit is; [`need`] is
+//! In reading order: [`spec`], [`parse`] and `format` say what a limit is; [`need`] is
 //! the amount asked for; [`token_bucket`], [`leaky_bucket`],
 //! [`sliding_window`], [`calendar_window`] (with [`boundary`]) and
 //! [`concurrency`] count, each under a guarantee that its first line states;
@@ -17,6 +17,7 @@ pub mod algorithm;
 pub mod boundary;
 pub mod calendar_window;
 pub mod concurrency;
+mod format;
 pub mod leaky_bucket;
 pub mod lease;
 pub mod need;
@@ -53,6 +54,8 @@ pub struct Limit {
     headroom: Headroom,
     source: Source,
     reserve: Option<Reserve>,
+    /// Whether it never reserves anything.
+    fleeting: bool,
     blocked_until: Option<Mono>,
 }
 
@@ -63,9 +66,20 @@ impl Limit {
         Self {
             source: Source::Owned(algorithm),
             reserve: Reserve::of(&spec),
+            fleeting: false,
             spec,
             headroom,
             blocked_until: None,
+        }
+    }
+
+    /// Like [`Limit::owned`], but it does not outlive its process: nothing of
+    /// it is reserved on disk before it is used.
+    pub fn fleeting(spec: LimitSpec, headroom: Headroom, now: &Now, fill: Fill) -> Self {
+        Self {
+            reserve: None,
+            fleeting: true,
+            ..Self::owned(spec, headroom, now, fill)
         }
     }
 
@@ -76,6 +90,7 @@ impl Limit {
             headroom,
             source: Source::Leased(Lease::default()),
             reserve: None,
+            fleeting: false,
             blocked_until: None,
         }
     }
@@ -157,6 +172,28 @@ impl Limit {
             .is_none_or(|reserve| reserve.covers(need))
     }
 
+    /// What it would admit at once now, to the most urgent class.
+    pub fn available(&self, now: &Now) -> u64 {
+        if self.blocked_until(now).is_some() {
+            return 0;
+        }
+        match &self.source {
+            Source::Owned(algorithm) => {
+                let used = algorithm.used(now).min(self.holds());
+                u64::from(self.holds() - used)
+            }
+            Source::Leased(lease) => lease.usable(now.mono, Class::Critical),
+        }
+    }
+
+    /// What it holds at most: a spaced limit has one at a time.
+    pub const fn holds(&self) -> u32 {
+        match self.spec {
+            LimitSpec::LeakyBucket { .. } => 1,
+            _ => self.spec.capacity(),
+        }
+    }
+
     /// Takes `cost` tokens that fit.
     pub fn take(&mut self, now: &Now, class: Class, cost: u32) {
         debug_assert!(
@@ -215,7 +252,7 @@ impl Limit {
         match &mut self.source {
             Source::Owned(algorithm) => {
                 algorithm.reconfigure(now, &spec);
-                let fresh = Reserve::of(&spec);
+                let fresh = Reserve::of(&spec).filter(|_| !self.fleeting);
                 self.reserve = match (self.reserve.take(), fresh) {
                     (Some(old), Some(fresh)) => Some(old.resized(&fresh)),
                     (_, fresh) => fresh,

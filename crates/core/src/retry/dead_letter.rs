@@ -39,8 +39,8 @@ impl LastError {
                 enhanced,
                 text,
                 ..
-            } => (Some(*code), *enhanced, text.as_str()),
-            Reply::Network { text, .. } => (None, None, text.as_str()),
+            } => (Some(*code), *enhanced, &**text),
+            Reply::Network { text, .. } => (None, None, &**text),
             Reply::Uncertain => (None, None, "the answer was lost"),
         };
         Self {

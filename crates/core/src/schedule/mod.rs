@@ -121,8 +121,10 @@ impl Schedule {
         let place = self.place_mut(id);
         if let Holder::Limit(limit) = &mut place.holder {
             limit.reconfigure(now, spec);
-            place.shape = limit.shape();
+            let (shape, is_fed) = (limit.shape(), limit.is_leased() || limit.needs_reserve());
+            place.reshape(shape, is_fed);
         }
+        self.note_fed(id);
         self.mark(id);
     }
 
@@ -327,6 +329,24 @@ impl Schedule {
             .map(|&(_, _, node)| u64::from(self.nodes.get(node).waiting))
             .sum();
         booked + waiting
+    }
+
+    /// How many flows wait or are booked at a place, by class.
+    pub fn waiters_at(&self, id: PlaceId) -> [u64; Class::COUNT] {
+        let place = self.place(id);
+        let mut waiters = [0; Class::COUNT];
+        for (count, queue) in waiters.iter_mut().zip(&place.classes) {
+            let nodes = queue.nodes.iter();
+            *count = nodes
+                .map(|&(_, _, node)| u64::from(self.nodes.get(node).waiting))
+                .sum();
+        }
+        for (class, ..) in &place.book {
+            if let Some(count) = waiters.get_mut(class.index()) {
+                *count += 1;
+            }
+        }
+        waiters
     }
 
     /// How many tenants' queues and booked flows of a class want tokens of a

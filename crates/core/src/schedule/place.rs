@@ -142,6 +142,13 @@ impl Place {
         }
     }
 
+    /// The limit here has other numbers, and perhaps spends other tokens.
+    pub(super) fn reshape(&mut self, shape: Shape, is_fed: bool) {
+        self.shape = shape;
+        self.pacer = pacer_of(shape);
+        self.is_fed = is_fed;
+    }
+
     pub(super) fn class(&self, class: Class) -> &ClassQueue {
         self.classes
             .get(class.index())

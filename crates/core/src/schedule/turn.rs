@@ -87,7 +87,7 @@ impl Schedule {
             // It would keep others from what it holds for as long as more
             // urgent flows wait here: it waits among its own class instead.
             self.unbook(flow);
-            self.enter_queue(flow, stop);
+            self.enter_queue(now.mono, flow, stop);
             return true;
         }
         let Some((class, by_credit, node, flow)) = self.next_turn(now, id, outlet) else {

@@ -51,7 +51,7 @@ fn every_sample_of_every_rule_is_won_by_its_rule() {
             let reply = if rule.get("network").is_some() {
                 Reply::Network {
                     stage,
-                    text: said.to_owned(),
+                    text: said.to_owned().into(),
                 }
             } else {
                 Reply::said(stage, said[..3].parse().unwrap(), &said[4..])
@@ -200,7 +200,7 @@ fn what_the_far_end_asks_for_beats_the_rule() {
         stage: Stage::Recipient,
         code: 450,
         enhanced: Some(Enhanced(4, 7, 1)),
-        text: "Greylisted".to_owned(),
+        text: "Greylisted".into(),
         retry_after,
     };
     let rules = Rules::generic();
@@ -322,7 +322,7 @@ proptest! {
         attempts in any::<u16>(),
     ) {
         thread_local!(static RULES: Rules = Rules::generic());
-        let reply = Reply::Said { stage, code, enhanced, text, retry_after: None };
+        let reply = Reply::Said { stage, code, enhanced, text: text.into(), retry_after: None };
         let outcome = RULES.with(|rules| rules.classify(&reply, attempts));
         prop_assert_eq!(outcome.verdict == Verdict::Delivered, reply.is_accepted());
         if outcome.suppress {

@@ -1,147 +1,231 @@
-//! What operators and callers ask of a running engine: explain, pause, cancel.
+//! What operators and callers ask of a running engine, each case by itself.
+
+mod accounts;
+mod commands;
+mod explain;
+mod heads;
+mod views;
+
+use std::collections::{BTreeMap, VecDeque};
 
 use outflow_core::account::{AccountSpec, Sessions};
 use outflow_core::destination::Destination;
-use outflow_core::engine::action::{Action, Record};
-use outflow_core::engine::command::{Command, PauseId};
+use outflow_core::engine::action::{Action, Delivery, Record};
+use outflow_core::engine::command::Command;
 use outflow_core::engine::event::Event;
-use outflow_core::engine::explain::Obstacle;
+use outflow_core::engine::explain::{Explanation, Obstacle};
 use outflow_core::engine::{Engine, Settings, Start};
 use outflow_core::entropy::Entropy;
 use outflow_core::flow::FlowKey;
 use outflow_core::handle::FlowId;
-use outflow_core::limit::spec::Rate;
+use outflow_core::limit::spec::{LimitSpec, Rate};
 use outflow_core::message::{Head, Seq, State};
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::policy::{Policy, RateOrShare};
 use outflow_core::policy::set::Policies;
-use outflow_core::time::{Mono, Now, Wall};
+use outflow_core::reply::{Reply, Stage};
+use outflow_core::time::{Mono, Nanos, Now, Wall};
 
-const NOW: Now = Now {
-    mono: Mono(1),
-    wall: Wall(1_000_000_000_000),
-    entropy: Entropy(1),
-};
+/// The wall clock when a desk opens.
+const START: Wall = Wall(1_000_000_000_000_000_000);
 
-/// An engine with one flow to google at 1/s burst 1, and three messages queued.
+/// Isp google at 1/s, burst 1.
+fn google_at_one() -> Policies {
+    let mut policy = Policy::new(to("google"));
+    policy.rate = Some(RateOrShare::Rate(Rate::per_second(1)));
+    policy.burst = Some(1);
+    with(policy)
+}
+
+fn with(policy: Policy) -> Policies {
+    let mut policies = Policies::default();
+    policies.insert(policy).unwrap();
+    policies
+}
+
+fn to(isp: &str) -> Match {
+    Match::from_pairs([("isp", isp)]).unwrap()
+}
+
+/// An account with ten request slots and these limits.
+fn account(name: &str, limits: &[&str]) -> AccountSpec {
+    let mut account = AccountSpec::new(name);
+    account.sessions = Sessions::slots(10);
+    let limits = limits.iter().map(|text| LimitSpec::parse(text).unwrap());
+    account.limits = limits.collect();
+    account
+}
+
+/// An engine with a queue and a disk that takes everything at once.
 struct Desk {
     engine: Engine,
-    flow: FlowId,
-    deliveries: usize,
-    settled: Vec<(Seq, State)>,
+    now: Now,
+    stored: BTreeMap<FlowId, VecDeque<Head>>,
+    /// Whether pages stay on their way until [`Desk::hand_over`].
+    slow_pages: bool,
+    pages: Vec<(FlowId, Vec<Head>)>,
+    deliveries: Vec<Delivery>,
+    /// Everything written, but reservations.
+    written: Vec<Record>,
 }
 
 impl Desk {
-    fn new(with_account: bool) -> Self {
-        let mut policies = Policies::default();
-        let mut policy = Policy::new(Match::from_pairs([("isp", "google")]).unwrap());
-        policy.rate = Some(RateOrShare::Rate(Rate::per_second(1)));
-        policy.burst = Some(1);
-        policies.insert(policy).unwrap();
-        let mut engine = Engine::new(Settings::default(), policies, Start::Fresh, &NOW);
-        let key = FlowKey::to(Destination::isp("google"));
-        let flow = engine.open_flow(&NOW, key, &mut Vec::new());
-        let mut desk = Self {
-            engine,
-            flow,
-            deliveries: 0,
-            settled: Vec::new(),
-        };
-        if with_account {
-            let mut account = AccountSpec::new("main");
-            account.sessions = Sessions::slots(10);
-            desk.step(Event::AccountChanged {
-                account: Box::new(account),
-            });
-        }
-        desk
+    fn new(policies: Policies) -> Self {
+        Self::with_settings(Settings::default(), policies)
     }
 
-    fn queue(&mut self) {
-        let flow = self.flow;
-        self.step(Event::Accepted { flow, count: 3 });
-        let heads = (1..=3).map(|seq| Head::new(Seq(seq), NOW.wall)).collect();
-        self.step(Event::Paged { flow, heads });
+    fn with_settings(settings: Settings, policies: Policies) -> Self {
+        let now = Now {
+            mono: Mono(1),
+            wall: START,
+            entropy: Entropy(1),
+        };
+        Self {
+            engine: Engine::new(settings, policies, Start::Fresh, &now),
+            now,
+            stored: BTreeMap::new(),
+            slow_pages: false,
+            pages: Vec::new(),
+            deliveries: Vec::new(),
+            written: Vec::new(),
+        }
+    }
+
+    /// A flow to an isp.
+    fn flow(&mut self, isp: &str) -> FlowId {
+        self.flow_of(FlowKey::to(Destination::isp(isp)))
+    }
+
+    fn flow_of(&mut self, key: FlowKey) -> FlowId {
+        let mut actions = Vec::new();
+        let flow = self.engine.open_flow(&self.now, key, &mut actions);
+        self.carry_out(actions);
+        flow
+    }
+
+    fn set_account(&mut self, account: AccountSpec) {
+        let account = Box::new(account);
+        self.step(Event::AccountChanged { account });
+    }
+
+    /// Messages with these numbers arrive.
+    fn queue(&mut self, flow: FlowId, seqs: std::ops::RangeInclusive<u64>) {
+        let heads = seqs.map(|seq| Head::new(Seq(seq), self.now.wall));
+        self.queue_heads(flow, heads.collect());
+    }
+
+    fn queue_heads(&mut self, flow: FlowId, heads: Vec<Head>) {
+        let count = heads.len() as u32;
+        self.stored.entry(flow).or_default().extend(heads);
+        self.step(Event::Accepted { flow, count });
+    }
+
+    fn command(&mut self, command: Command) {
+        self.step(Event::Command(command));
     }
 
     fn step(&mut self, event: Event) {
         let mut actions = Vec::new();
-        self.engine.step(&NOW, event, &mut actions);
-        while self.engine.next_wake() <= NOW.mono {
-            self.engine.step(&NOW, Event::Woke, &mut actions);
+        self.engine.step(&self.now, event, &mut actions);
+        self.carry_out(actions);
+        while self.engine.next_wake() <= self.now.mono {
+            let mut actions = Vec::new();
+            self.engine.step(&self.now, Event::Woke, &mut actions);
+            self.carry_out(actions);
         }
+        self.engine.check(&self.now).unwrap();
+    }
+
+    /// Time passes; the engine is woken whenever it wants to be.
+    fn pass(&mut self, span: Nanos) {
+        let end = self.now.mono + span;
+        loop {
+            let next = self.engine.next_wake().max(self.now.mono).min(end);
+            self.now.wall = self.now.wall + next.since(self.now.mono);
+            self.now.mono = next;
+            self.step(Event::Woke);
+            if next == end {
+                return;
+            }
+        }
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
-                Action::Deliver(_) => self.deliveries += 1,
-                Action::Append {
-                    record: Record::Settlement { seq, state, .. },
-                    ..
-                } => {
-                    self.settled.push((seq, state));
+                Action::Deliver(delivery) => self.deliveries.push(delivery),
+                Action::Page { flow, max } => {
+                    let queue = self.stored.entry(flow).or_default();
+                    let heads = queue.drain(..queue.len().min(max as usize)).collect();
+                    self.pages.push((flow, heads));
+                    if !self.slow_pages {
+                        self.hand_over();
+                    }
+                }
+                Action::Append { no, record } => {
+                    if !matches!(record, Record::Reservation { .. }) {
+                        self.written.push(record);
+                    }
+                    self.step(Event::Committed { through: no });
                 }
                 _ => {}
             }
         }
     }
 
-    fn waiting_on(&self) -> Vec<Obstacle> {
-        self.engine.explain(&NOW, self.flow, 0).unwrap().waiting_on
-    }
-}
-
-#[test]
-fn a_waiting_message_names_its_limit_and_the_time() {
-    let mut desk = Desk::new(true);
-    desk.queue();
-    assert_eq!(desk.deliveries, 1, "a burst of one lets one message out");
-    let answer = desk.engine.explain(&NOW, desk.flow, 0).unwrap();
-    let until = Some(Wall(NOW.wall.0 + 1_000_000_000));
-    match answer.waiting_on.as_slice() {
-        [Obstacle::Limit { key, until: at }] => {
-            assert_eq!((key.to_string().as_str(), *at), ("isp:google", until));
+    /// Pages that are on their way arrive.
+    fn hand_over(&mut self) {
+        for (flow, heads) in std::mem::take(&mut self.pages) {
+            self.step(Event::Paged { flow, heads });
         }
-        other => panic!("waits on {other:?}"),
     }
-    assert_eq!(answer.earliest, until);
+
+    /// The far end answers the delivery of a message.
+    fn reply(&mut self, seq: u64, reply: Reply) {
+        let delivery = self.deliveries.iter().rfind(|it| it.head.seq == Seq(seq));
+        let permit = delivery.unwrap().permit;
+        self.step(Event::Replied {
+            permit,
+            reply,
+            session_lives: true,
+        });
+    }
+
+    /// The numbers of what was sent, in order.
+    fn sent(&self) -> Vec<u64> {
+        self.deliveries.iter().map(|it| it.head.seq.0).collect()
+    }
+
+    /// What was settled, in order.
+    fn settled(&self) -> Vec<(u64, State)> {
+        let settled = self.written.iter().filter_map(|record| match record {
+            Record::Settlement { seq, state, .. } => Some((seq.0, *state)),
+            _ => None,
+        });
+        settled.collect()
+    }
+
+    fn explain(&self, flow: FlowId, ahead: u64) -> Explanation {
+        self.engine.explain(&self.now, flow, ahead).unwrap()
+    }
+
+    fn waiting_on(&self, flow: FlowId) -> Vec<Obstacle> {
+        self.explain(flow, 0).waiting_on
+    }
 }
 
-#[test]
-fn a_pool_without_accounts_says_so() {
-    let mut desk = Desk::new(false);
-    desk.queue();
-    assert_eq!(desk.deliveries, 0);
-    assert_eq!(desk.waiting_on(), [Obstacle::NoAccount]);
-    assert_eq!(
-        desk.engine.explain(&NOW, desk.flow, 0).unwrap().earliest,
-        None
-    );
+/// The limits among obstacles, with the seconds until each opens.
+fn limits(obstacles: &[Obstacle], now: Wall) -> Vec<(String, Option<u64>)> {
+    let limits = obstacles.iter().filter_map(|obstacle| match obstacle {
+        Obstacle::Limit { key, until } => {
+            let wait = until.map(|until| until.since(now).0.div_ceil(1_000_000_000));
+            Some((key.to_string(), wait))
+        }
+        _ => None,
+    });
+    limits.collect()
 }
 
-#[test]
-fn a_pause_holds_its_flow_and_a_resume_lets_it_go() {
-    let mut desk = Desk::new(true);
-    let matches = Match::from_pairs([("isp", "google")]).unwrap();
-    let id = PauseId(1);
-    desk.step(Event::Command(Command::Pause {
-        id,
-        matches,
-        until: None,
-    }));
-    desk.queue();
-    assert_eq!(desk.deliveries, 0);
-    assert!(desk.waiting_on().contains(&Obstacle::Paused));
-    desk.step(Event::Command(Command::Resume { id }));
-    assert_eq!(desk.deliveries, 1);
-}
-
-#[test]
-fn what_is_cancelled_is_settled_and_never_sent() {
-    let mut desk = Desk::new(true);
-    desk.queue();
-    let flow = desk.flow;
-    desk.step(Event::Command(Command::Cancel { flow, seq: Seq(2) }));
-    assert_eq!(desk.settled, [(Seq(2), State::Cancelled)]);
-    // The first is on its way: it is not cancelled any more.
-    desk.step(Event::Command(Command::Cancel { flow, seq: Seq(1) }));
-    assert_eq!(desk.settled.len(), 1);
+fn throttled() -> Reply {
+    Reply::said(Stage::Data, 451, "4.7.1 Try again later")
 }

@@ -300,7 +300,7 @@ fn a_dead_letter_says_what_happened_and_stays_small() {
         stage: Stage::Data,
         code: 451,
         enhanced: Some(Enhanced(4, 3, 0)),
-        text: "x".to_owned() + &"\u{20AC}".repeat(400),
+        text: ("x".to_owned() + &"\u{20AC}".repeat(400)).into(),
         retry_after: None,
     };
     let error = LastError::of(&reply, &deferred());

@@ -261,7 +261,7 @@ fn failed(after: Nanos, text: &str) -> network::Answer {
         after,
         reply: Reply::Network {
             stage: Stage::Connect,
-            text: text.to_owned(),
+            text: text.to_owned().into(),
         },
         taken: false,
         closes_session: false,

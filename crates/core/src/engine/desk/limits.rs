@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::account_limits::{AccountLimit, Owner};
-use super::super::feed::Demand;
+use super::super::feed::{Demand, Feed};
 use super::super::limits::Maker;
 use super::Desk;
 use crate::class::Class;
@@ -76,6 +76,11 @@ impl Desk {
                         && *entry.limit.spec() != applied.spec
                     {
                         entry.limit.reconfigure(now, applied.spec);
+                        // A slower bucket may have to reserve what it spends.
+                        if entry.feed.is_none() {
+                            entry.feed = Feed::of(&entry.limit, &applied.key, applied.when_away);
+                        }
+                        self.limits.note_fed(id);
                         self.limits.note_changed(id);
                     }
                     id

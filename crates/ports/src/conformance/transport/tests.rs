@@ -88,7 +88,7 @@ impl Transport for Taker {
                     } else {
                         Reply::Network {
                             stage: Stage::Connect,
-                            text: String::from("closed"),
+                            text: "closed".into(),
                         }
                     };
                     let event = Event::Replied {

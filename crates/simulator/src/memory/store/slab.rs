@@ -4,13 +4,12 @@
 //! alive. From sequence number to slot is arithmetic.
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::Arc;
 
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Head, Seq};
 use outflow_core::time::Wall;
-use outflow_ports::parcel::{Parcel, ParcelSource};
+use outflow_ports::parcel::{Parcel, ParcelError, ParcelSource};
 
 /// A place in the slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +47,7 @@ pub(super) struct Content {
 }
 
 impl ParcelSource for Content {
-    fn read(&self, _: u64, _: u64) -> io::Result<Parcel> {
+    fn read(&self, _: u64, _: u64) -> Result<Parcel, ParcelError> {
         Ok(Parcel {
             envelope: Arc::clone(&self.envelope),
             body: Arc::clone(&self.body),

@@ -1,0 +1,113 @@
+//! What holds a message at the gate of its lane: the accounts of its pool.
+
+use std::sync::Arc;
+
+use super::super::account_limits::Owner;
+use super::{Case, Hold, Obstacle};
+use crate::class::Class;
+use crate::engine::Engine;
+use crate::engine::flows::Flow;
+use crate::handle::{AccountId, LaneId};
+use crate::limit::need::Need;
+use crate::time::{Mono, Now};
+
+/// How an account stands to one message.
+struct Standing {
+    /// When it can take the message, as far as time alone decides; none if
+    /// nobody knows.
+    opens: Option<Mono>,
+    obstacles: Vec<Obstacle>,
+}
+
+impl Standing {
+    /// Accounts that open sooner come first, those of which nobody knows last.
+    fn rank(&self) -> Mono {
+        self.opens.unwrap_or(Mono::NEVER)
+    }
+}
+
+impl Engine {
+    /// Adds what the accounts of a lane's pool say to a case.
+    pub(in crate::engine) fn explain_accounts(
+        &self,
+        now: &Now,
+        case: &mut Case,
+        flow: &Flow,
+        lane: LaneId,
+        accounts: &[AccountId],
+        ahead_in_flow: u64,
+    ) {
+        let (desk, class) = (&self.counter.desk, flow.key.class);
+        if accounts.is_empty() {
+            case.wait(Obstacle::NoAccount, None);
+            return;
+        }
+        let paused = |id: &&AccountId| desk.account(**id).is_none_or(|account| account.paused);
+        let awake: Vec<AccountId> = accounts.iter().filter(|id| !paused(id)).copied().collect();
+        // What several accounts send of those before it, nobody knows.
+        let ahead = match awake.as_slice() {
+            [_] => ahead_in_flow,
+            _ => 0,
+        };
+        let can_send = desk.can_send(lane, class);
+        if can_send && ahead == 0 {
+            return;
+        }
+        let gate = desk.lane(lane).gate;
+        let others = self.schedule.waiting_at(gate, class);
+        case.flows_waiting = case.flows_waiting.max(others);
+        let standings = awake
+            .iter()
+            .map(|&id| self.standing(now, id, lane, class, ahead));
+        match standings.min_by_key(Standing::rank) {
+            None => case.wait(Obstacle::Paused, None),
+            Some(first) if first.obstacles.is_empty() => {
+                // A reply or a connection brings a session; nobody knows when.
+                if !can_send {
+                    case.wait(Obstacle::NoAccountReady, Some(now.mono));
+                }
+            }
+            Some(first) => {
+                case.waiting_on.extend(first.obstacles);
+                case.not_before(first.opens);
+            }
+        }
+    }
+
+    fn standing(
+        &self,
+        now: &Now,
+        id: AccountId,
+        lane: LaneId,
+        class: Class,
+        ahead: u64,
+    ) -> Standing {
+        let desk = &self.counter.desk;
+        let mut opens = Some(now.mono);
+        let mut obstacles = Vec::new();
+        if let Some(account) = desk.account(id)
+            && let Some(at) = account.blocked_until.filter(|at| *at > now.mono)
+        {
+            opens = Some(at);
+            obstacles.push(Obstacle::AccountBlocked {
+                account: account.spec.id.clone(),
+                until: now.wall_at(at),
+            });
+        }
+        let owners = [Owner::Account(id), Owner::Pair(id, lane)];
+        for entry in owners.into_iter().flat_map(|owner| desk.limits.of(owner)) {
+            let cost = entry.cost_max;
+            let need = Need::whole(cost) + entry.limit.floor(now, class, cost);
+            let hold = Hold::of(&entry.limit, now, class, need, ahead);
+            if hold.is_open() {
+                continue;
+            }
+            opens = opens.zip(hold.at).map(|(a, b)| a.max(b));
+            obstacles.push(Obstacle::Limit {
+                key: Arc::clone(&entry.key),
+                until: hold.at.map(|at| now.wall_at(at)),
+            });
+        }
+        Standing { opens, obstacles }
+    }
+}

@@ -1,0 +1,324 @@
+//! What the engine shows of itself: lanes, limits, how much waits.
+//!
+//! Everything is counted when somebody asks, in one pass over what there is, so
+//! that sending costs nothing for it. Only what holds a lane is looked at less
+//! closely: for its most urgent flow, at a few accounts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Engine;
+use super::account_limits::Owner;
+use super::explain::Obstacle;
+use super::flows::Flow;
+use crate::class::Class;
+use crate::destination::Destination;
+use crate::handle::{AccountId, FlowId, LaneId, PoolId};
+use crate::limit::need::Need;
+use crate::limit::spec::LimitSpec;
+use crate::limit::{Limit, Until};
+use crate::message::Seq;
+use crate::name::Name;
+use crate::policy::key::LimitKey;
+use crate::policy::matcher::Match;
+use crate::time::{Mono, Now, Wall};
+
+/// Accounts of a pool that are looked at to learn what holds a lane.
+const ACCOUNTS_LOOKED_AT: usize = 16;
+
+/// Something by class.
+pub type ByClass<T> = [T; Class::COUNT];
+
+/// One lane as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneView {
+    /// Its accounts.
+    pub pool: Name,
+    /// Who judges it.
+    pub destination: Destination,
+    /// Messages that wait in it, by class; those that wait for their own time
+    /// are not among them.
+    pub waiting: ByClass<u64>,
+    /// Deliveries in flight.
+    pub in_flight: u64,
+    /// Sessions, open or opening.
+    pub sessions: u32,
+    /// Deliveries so far.
+    pub sent: u64,
+    /// What holds its most urgent flow, if anything waits and is held.
+    pub waiting_on: Vec<Obstacle>,
+    /// Whether all of its flows are paused.
+    pub paused: bool,
+    /// When the oldest head was accepted; none if no head is held.
+    pub oldest: Option<Wall>,
+}
+
+/// One limit as it is now.
+#[derive(Clone, Debug)]
+pub struct LimitView {
+    /// What it is called.
+    pub key: Arc<LimitKey>,
+    /// Its algorithm and numbers.
+    pub spec: LimitSpec,
+    /// What it would admit at once now, to the most urgent class.
+    pub tokens: u64,
+    /// What it holds at most.
+    pub capacity: u64,
+    /// Flows that wait at it, by class. At a limit of an account that admits
+    /// nothing: those at the gates that it keeps shut.
+    pub waiters: ByClass<u64>,
+    /// When it admits one more; none if it does now, or nobody knows.
+    pub next_grant: Option<Wall>,
+}
+
+/// How much waits and is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DepthView {
+    /// Messages that are ready, by class.
+    pub waiting: ByClass<u64>,
+    /// Deliveries in flight, by class.
+    pub in_flight: ByClass<u64>,
+    /// When the oldest head was accepted, by class.
+    pub oldest: ByClass<Option<Wall>>,
+}
+
+impl DepthView {
+    fn add(&mut self, flow: &Flow) {
+        let class = flow.key.class.index();
+        if let Some(waiting) = self.waiting.get_mut(class) {
+            *waiting += flow.waiting();
+        }
+        if let Some(in_flight) = self.in_flight.get_mut(class) {
+            *in_flight += u64::from(flow.in_flight);
+        }
+        let head = flow.heads.front().map(|head| head.accepted_at);
+        if let Some(oldest) = self.oldest.get_mut(class) {
+            *oldest = oldest.iter().copied().chain(head).min();
+        }
+    }
+
+    fn oldest_of_all(&self) -> Option<Wall> {
+        self.oldest.iter().flatten().min().copied()
+    }
+}
+
+/// What the flows of one lane add up to.
+#[derive(Default)]
+struct Sum {
+    depth: DepthView,
+    /// The most urgent flow that has something to send.
+    first: Option<(Class, FlowId)>,
+    flows: u32,
+    paused: u32,
+}
+
+impl Sum {
+    fn add(&mut self, id: FlowId, flow: &Flow) {
+        self.depth.add(flow);
+        self.flows += 1;
+        self.paused += u32::from(flow.pauses > 0);
+        if flow.waiting() > 0 {
+            let this = (flow.key.class, id);
+            self.first = Some(self.first.map_or(this, |first| first.min(this)));
+        }
+    }
+
+    fn is_paused(&self) -> bool {
+        self.flows > 0 && self.paused == self.flows
+    }
+}
+
+impl Engine {
+    /// How much waits and is under way, in all.
+    pub fn depth(&self) -> DepthView {
+        let mut depth = DepthView::default();
+        for (_, flow) in self.counter.flows.range(0) {
+            depth.add(flow);
+        }
+        depth
+    }
+
+    /// Messages that are ready in the flows that match.
+    pub fn waiting(&self, matches: &Match) -> u64 {
+        let flows = self.counter.flows.range(0);
+        let flows = flows.filter(|(_, flow)| matches.matches_flow(&flow.key));
+        flows.map(|(_, flow)| flow.waiting()).sum()
+    }
+
+    /// Whether the engine holds the head of a message, or was just sent it.
+    pub fn holds(&self, id: FlowId, seq: Seq) -> bool {
+        self.counter.flows.get(id).is_some_and(|flow| {
+            let is_head = flow.heads.iter().any(|head| head.seq == seq);
+            is_head || (flow.paging.is_some() && !self.is_in_flight(id, seq))
+        })
+    }
+
+    /// How many heads of its flow are before a message; all of them if its own
+    /// is not held.
+    pub fn ahead_in_heads(&self, id: FlowId, seq: Seq) -> u64 {
+        let heads = self.counter.flows.get(id).map(|flow| flow.heads.iter());
+        let before = heads.map(|heads| heads.take_while(|head| head.seq != seq).count());
+        before.unwrap_or(0) as u64
+    }
+
+    /// Whether a message is on its way to the far end.
+    pub fn is_in_flight(&self, id: FlowId, seq: Seq) -> bool {
+        let flow = self.counter.flows.get(id);
+        flow.is_some_and(|flow| flow.in_flight > 0) && self.counter.permits.is_in_flight(id, seq)
+    }
+
+    /// The numbers of all messages on their way to the far end, in order.
+    pub fn in_flight(&self) -> Vec<Seq> {
+        self.counter.permits.seqs()
+    }
+
+    /// All lanes that have messages, sessions or a pause.
+    pub fn lanes(&self, now: &Now) -> Vec<LaneView> {
+        let desk = &self.counter.desk;
+        let mut sums: Vec<Sum> = Vec::new();
+        sums.resize_with(desk.lanes().len(), Sum::default);
+        let mut unresolved: BTreeMap<(&Name, &Destination), Sum> = BTreeMap::new();
+        for (id, flow) in self.counter.flows.range(0) {
+            let sum = match flow.lane {
+                Some(lane) => sums.get_mut(lane.index()),
+                None => {
+                    let key = (&flow.key.pool, &flow.key.destination);
+                    Some(unresolved.entry(key).or_default())
+                }
+            };
+            if let Some(sum) = sum {
+                sum.add(id, flow);
+            }
+        }
+        let accounts = self.accounts_by_pool();
+        let known = sums.iter().enumerate().filter_map(|(index, sum)| {
+            let id = LaneId(index as u32);
+            let accounts = accounts.get(&desk.lane(id).pool);
+            self.lane_view(now, id, sum, accounts.map_or(&[], Vec::as_slice))
+        });
+        let known: Vec<LaneView> = known.collect();
+        let waiting = unresolved.into_iter().map(|((pool, destination), sum)| {
+            let mut view = LaneView::of(pool, destination, &sum);
+            view.waiting_on.push(Obstacle::Unresolved);
+            view
+        });
+        let waiting = waiting.filter(LaneView::is_worth_showing);
+        known.into_iter().chain(waiting).collect()
+    }
+
+    fn lane_view(
+        &self,
+        now: &Now,
+        id: LaneId,
+        sum: &Sum,
+        accounts: &[AccountId],
+    ) -> Option<LaneView> {
+        let desk = &self.counter.desk;
+        let lane = desk.lane(id);
+        let mut view = LaneView::of(&lane.facts.pool, &lane.destination, sum);
+        view.sessions = desk.pool(lane.pool).lane_counts(id).live();
+        view.sent = lane.sent;
+        if let Some((_, first)) = sum.first
+            && let Some(flow) = self.counter.flows.get(first)
+        {
+            view.waiting_on = self.holds_flow(now, flow, id, accounts);
+        }
+        view.is_worth_showing().then_some(view)
+    }
+
+    /// The first few accounts of each pool.
+    fn accounts_by_pool(&self) -> BTreeMap<PoolId, Vec<AccountId>> {
+        let mut pools: BTreeMap<PoolId, Vec<AccountId>> = BTreeMap::new();
+        for (id, account) in self.counter.desk.accounts() {
+            let accounts = pools.entry(account.pool).or_default();
+            if accounts.len() < ACCOUNTS_LOOKED_AT {
+                accounts.push(id);
+            }
+        }
+        pools
+    }
+
+    /// All limits of flows and of accounts, in order of their keys.
+    pub fn limit_views(&self, now: &Now) -> Vec<LimitView> {
+        let of_flows = self.limits.iter().filter_map(|(key, place)| {
+            let limit = self.schedule.limit(place)?;
+            let waiters = self.schedule.waiters_at(place);
+            Some(LimitView::of(now, key, limit, waiters))
+        });
+        let at_gates = self.waiters_by_pool();
+        let of_accounts = self.counter.desk.limits.iter().map(|entry| {
+            let shut = entry.limit.available(now) == 0;
+            let first = entry.owners.first().filter(|_| shut);
+            let waiters = first.map_or([0; Class::COUNT], |owner| match *owner {
+                Owner::Account(id) => {
+                    let pool = self.counter.desk.account(id).map(|account| account.pool);
+                    let waiters = pool.and_then(|pool| at_gates.get(pool.index()));
+                    waiters.copied().unwrap_or_default()
+                }
+                Owner::Pair(_, lane) => {
+                    let gate = self.counter.desk.lane(lane).gate;
+                    self.schedule.waiters_at(gate)
+                }
+            });
+            LimitView::of(now, &entry.key, &entry.limit, waiters)
+        });
+        let mut views: Vec<LimitView> = of_flows.chain(of_accounts).collect();
+        views.sort_by(|a, b| a.key.cmp(&b.key));
+        views
+    }
+
+    /// Flows at the gates of each pool, by class.
+    fn waiters_by_pool(&self) -> Vec<ByClass<u64>> {
+        let mut pools: Vec<ByClass<u64>> = Vec::new();
+        for lane in self.counter.desk.lanes() {
+            if pools.len() <= lane.pool.index() {
+                pools.resize(lane.pool.index() + 1, [0; Class::COUNT]);
+            }
+            let here = self.schedule.waiters_at(lane.gate);
+            if let Some(pool) = pools.get_mut(lane.pool.index()) {
+                for (sum, count) in pool.iter_mut().zip(here) {
+                    *sum += count;
+                }
+            }
+        }
+        pools
+    }
+}
+
+impl LaneView {
+    fn of(pool: &Name, destination: &Destination, sum: &Sum) -> Self {
+        Self {
+            pool: pool.clone(),
+            destination: destination.clone(),
+            waiting: sum.depth.waiting,
+            in_flight: sum.depth.in_flight.iter().sum(),
+            sessions: 0,
+            sent: 0,
+            waiting_on: Vec::new(),
+            paused: sum.is_paused(),
+            oldest: sum.depth.oldest_of_all(),
+        }
+    }
+
+    fn is_worth_showing(&self) -> bool {
+        let waits = self.waiting.iter().any(|&count| count > 0);
+        waits || self.in_flight > 0 || self.sessions > 0 || self.paused
+    }
+}
+
+impl LimitView {
+    fn of(now: &Now, key: &Arc<LimitKey>, limit: &Limit, waiters: ByClass<u64>) -> Self {
+        let next_grant = match limit.until(now, Class::Critical, Need::whole(1)) {
+            Until::At(at) if at != Mono::NEVER => Some(now.wall_at(at)),
+            _ => None,
+        };
+        Self {
+            key: Arc::clone(key),
+            spec: limit.spec().clone(),
+            tokens: limit.available(now),
+            capacity: u64::from(limit.holds()),
+            waiters,
+            next_grant,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Accounts that change or go while messages wait.
+
+use outflow_core::engine::event::Event;
+use outflow_core::engine::explain::Obstacle;
+use outflow_core::limit::spec::Rate;
+use outflow_core::message::State;
+use outflow_core::name::Name;
+use outflow_core::policy::policy::{Policy, RateOrShare};
+use outflow_core::policy::set::Policies;
+use outflow_core::reply::Reply;
+use outflow_core::time::Nanos;
+
+use super::{Desk, account, google_at_one, throttled, to, with};
+
+#[test]
+fn a_raised_limit_lets_waiting_messages_go() {
+    let mut desk = Desk::new(Policies::default());
+    let flow = desk.flow("google");
+    desk.set_account(account("main", &["2/min"]));
+    desk.queue(flow, 1..=6);
+    assert_eq!(desk.sent(), [1, 2]);
+    // What was sent still counts in the larger window.
+    desk.set_account(account("main", &["5/min"]));
+    assert_eq!(desk.sent(), [1, 2, 3, 4, 5]);
+    desk.set_account(account("main", &[]));
+    assert_eq!(desk.deliveries.len(), 6, "no limit, no wait");
+}
+
+#[test]
+fn a_lowered_limit_holds_at_once() {
+    let mut desk = Desk::new(Policies::default());
+    let flow = desk.flow("google");
+    desk.set_account(account("main", &["5/min"]));
+    desk.queue(flow, 1..=2);
+    desk.set_account(account("main", &["2/min"]));
+    desk.queue(flow, 3..=3);
+    assert_eq!(desk.sent(), [1, 2]);
+    desk.pass(Nanos::from_secs(60));
+    assert_eq!(desk.sent(), [1, 2, 3]);
+}
+
+#[test]
+fn a_removed_account_sends_no_more_and_its_replies_still_count() {
+    let mut desk = Desk::new(Policies::default());
+    let flow = desk.flow("google");
+    desk.set_account(account("main", &["2/min"]));
+    desk.queue(flow, 1..=3);
+    let gone = Name::from("main");
+    desk.step(Event::AccountRemoved { account: gone });
+    assert_eq!(desk.waiting_on(flow), [Obstacle::NoAccount]);
+    desk.reply(1, Reply::accepted());
+    desk.reply(2, throttled());
+    assert_eq!(desk.settled(), [(1, State::Delivered)]);
+    desk.pass(Nanos::from_secs(3_600));
+    assert_eq!(desk.deliveries.len(), 2);
+    desk.set_account(account("next", &[]));
+    assert_eq!(desk.sent(), [1, 2, 3]);
+}
+
+#[test]
+fn an_account_that_changes_its_pool_leaves_the_old_one() {
+    let mut desk = Desk::new(Policies::default());
+    let flow = desk.flow("google");
+    let mut main = account("main", &[]);
+    desk.set_account(main.clone());
+    main.pool = Name::from("other");
+    desk.set_account(main);
+    desk.queue(flow, 1..=1);
+    assert_eq!(desk.waiting_on(flow), [Obstacle::NoAccount]);
+    assert!(desk.deliveries.is_empty());
+}
+
+#[test]
+fn a_limit_made_so_slow_that_it_must_reserve_goes_on() {
+    let mut desk = Desk::new(google_at_one());
+    let flow = desk.flow("google");
+    desk.set_account(account("main", &["10/s burst 1"]));
+    desk.queue(flow, 1..=3);
+    assert_eq!(desk.sent(), [1]);
+    // Both now take longer to fill than a restart may forget.
+    let mut slow = Policy::new(to("google"));
+    slow.rate = Some(RateOrShare::Rate(Rate::parse("6/min").unwrap()));
+    slow.burst = Some(1);
+    let policies = Box::new(with(slow));
+    desk.step(Event::PolicyChanged { policies });
+    desk.set_account(account("main", &["3/min burst 1"]));
+    desk.pass(Nanos::from_secs(60));
+    assert_eq!(desk.sent(), [1, 2, 3]);
+}

@@ -1,0 +1,182 @@
+//! Questions to a running node, answered from live state.
+//!
+//! Each answer takes bounded work: one message costs a look into the store and
+//! the engine, a page of a list a fixed number of looks (so it may be short and
+//! still carry a cursor), an overview one pass over flows, lanes or limits.
+
+use std::sync::Arc;
+
+use outflow_core::engine::Engine;
+use outflow_core::engine::explain::Explanation;
+use outflow_core::engine::view;
+use outflow_core::message::{Seq, State};
+use outflow_core::time::{Nanos, Now};
+use outflow_ports::ledger::Ledger;
+use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page};
+use outflow_ports::resolver::Resolver;
+use outflow_ports::store::{Found, Store};
+use outflow_ports::transport::Transport;
+
+use crate::node::Node;
+
+/// Messages looked at for one page.
+const LOOKS_MAX: usize = 4_096;
+/// Messages looked at in one go.
+const LOOKS: usize = 512;
+/// The longest page.
+const PAGE_MAX: usize = 1_000;
+
+impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
+    /// One message.
+    pub fn message(&self, seq: Seq) -> Option<LiveMessage> {
+        let found = self.ports().store.find(seq)?;
+        let in_flight = self.engine().is_in_flight(found.flow, seq);
+        self.live(&found, in_flight)
+    }
+
+    /// Why a message waits, and until when; none if it does not wait.
+    pub fn explain(&self, now: &Now, seq: Seq) -> Option<(LiveMessage, Explanation)> {
+        let (store, engine) = (&self.ports().store, self.engine());
+        let found = store.find(seq)?;
+        let message = self.message(seq)?;
+        let explanation = match (message.state, found.due_at) {
+            (State::Deferred, Some(until)) => engine.explain(now, found.flow, 0)?.not_before(until),
+            (State::Queued, _) => {
+                let held = engine.ahead_in_heads(found.flow, seq);
+                let ahead = held + store.ahead(found.flow, seq).unwrap_or(0);
+                engine.explain(now, found.flow, ahead)?
+            }
+            _ => return None,
+        };
+        Some((message, explanation))
+    }
+
+    /// Live messages from `from` on, at most `max`.
+    pub fn messages(&self, filter: &Filter, from: Seq, max: usize) -> Page<LiveMessage> {
+        let max = max.clamp(1, PAGE_MAX);
+        let in_flight = self.engine().in_flight();
+        let mut page = Page {
+            items: Vec::new(),
+            next: None,
+        };
+        let mut next = Some(from);
+        let mut looks = 0;
+        while let Some(from) = next
+            && looks < LOOKS_MAX
+            && page.items.len() < max
+        {
+            looks += LOOKS;
+            let mut beyond = None;
+            let end = self.ports().store.scan(from, LOOKS, &mut |found| {
+                if page.items.len() >= max {
+                    beyond.get_or_insert(found.head.seq);
+                } else if self.is_meant(filter, &found) {
+                    let flies = in_flight.binary_search(&found.head.seq).is_ok();
+                    let live = self.live(&found, flies);
+                    page.items
+                        .extend(live.filter(|live| filter.has(live.state)));
+                }
+            });
+            next = beyond.or(end);
+        }
+        page.next = next;
+        page
+    }
+
+    /// Whether a message's flow matches: what is cheap to know comes first.
+    fn is_meant(&self, filter: &Filter, found: &Found) -> bool {
+        if found.dead && !filter.has(State::Dead) {
+            return false;
+        }
+        let Some(matches) = &filter.matches else {
+            return true;
+        };
+        let key = self.engine().flow_key(found.flow);
+        key.is_some_and(|key| matches.matches_flow(key))
+    }
+
+    /// All lanes that have messages, sessions or a pause.
+    pub fn lanes(&self, now: &Now) -> Vec<LaneView> {
+        let lanes = self.engine().lanes(now).into_iter();
+        let lanes = lanes.map(|lane| LaneView {
+            name: format!("{}/{}", lane.pool, lane.destination),
+            pool: lane.pool,
+            waiting: lane.waiting,
+            in_flight: lane.in_flight,
+            sessions: lane.sessions,
+            sent: lane.sent,
+            waiting_on: lane.waiting_on,
+            paused: lane.paused,
+            oldest_age: lane.oldest.map(|oldest| now.wall.since(oldest)),
+        });
+        lanes.collect()
+    }
+
+    /// All limits.
+    pub fn limits(&self, now: &Now) -> Vec<LimitView> {
+        let limits = self.engine().limit_views(now);
+        limits.into_iter().map(shown).collect()
+    }
+
+    /// How much waits.
+    pub fn depth(&self, now: &Now) -> Depth {
+        let engine: &Engine = self.engine();
+        let depth = engine.depth();
+        let mut deferred = [0; 4];
+        self.ports().store.deferred(&mut |flow, count| {
+            let class = engine.flow_key(flow).map(|key| key.class.index());
+            if let Some(sum) = class.and_then(|class| deferred.get_mut(class)) {
+                *sum += count;
+            }
+        });
+        let age = |oldest: Option<_>| oldest.map(|oldest| now.wall.since(oldest));
+        Depth {
+            queued: depth.waiting,
+            sending: depth.in_flight,
+            deferred,
+            oldest_age: depth.oldest.map(age),
+        }
+    }
+
+    /// What the store keeps, as callers see it. A message that neither waits
+    /// nor flies is about to be settled: it counts as sending until then.
+    fn live(&self, found: &Found, in_flight: bool) -> Option<LiveMessage> {
+        let (store, engine) = (&self.ports().store, self.engine());
+        let (flow, head) = (found.flow, &found.head);
+        let waits = || store.ahead(flow, head.seq).is_some() || engine.holds(flow, head.seq);
+        let state = match found.due_at {
+            _ if found.dead => State::Dead,
+            _ if in_flight => State::Sending,
+            Some(_) => State::Deferred,
+            None if waits() => State::Queued,
+            None => State::Sending,
+        };
+        Some(LiveMessage {
+            seq: head.seq,
+            key: Arc::clone(engine.flow_key(flow)?),
+            state,
+            accepted_at: head.accepted_at,
+            due_at: found.due_at,
+            expires_at: head.expires_at,
+            attempts: head.attempts,
+            cost: head.cost,
+            parcel: store.parcel(head.seq),
+        })
+    }
+}
+
+fn shown(limit: view::LimitView) -> LimitView {
+    let rate = limit.spec.shape().rate.map(|rate| {
+        let seconds = Nanos(rate.per.0.max(1)).as_secs_f64();
+        f64::from(rate.count) / seconds
+    });
+    LimitView {
+        key: limit.key,
+        spec: limit.spec.to_string(),
+        tokens: limit.tokens,
+        capacity: limit.capacity,
+        rate,
+        waiters: limit.waiters,
+        next_grant: limit.next_grant,
+    }
+}
