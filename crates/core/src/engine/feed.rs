@@ -49,7 +49,7 @@ impl Asked {
 #[derive(Debug)]
 pub(super) struct Feed {
     key: Arc<LimitKey>,
-    when_away: WhenAway,
+    pub when_away: WhenAway,
     /// The request under way.
     asked: Option<Asked>,
     requests: u32,
@@ -94,6 +94,11 @@ impl Feed {
             use_per_request: 0,
             away: false,
         }
+    }
+
+    /// Whether an answer of the ledger is on its way.
+    pub fn is_asking(&self) -> bool {
+        self.asked.is_some()
     }
 
     /// Notes that tokens were taken.

@@ -1,6 +1,7 @@
 //! The limits that flows pass themselves, by key; and how any limit is made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::feed::Feed;
@@ -102,6 +103,11 @@ pub(super) struct FlowLimit {
 pub(super) struct FlowLimits {
     by_key: BTreeMap<Arc<LimitKey>, PlaceId>,
     by_place: BTreeMap<PlaceId, FlowLimit>,
+    /// Limits that no flow passes any more, kept until they would know nothing
+    /// that a new one does not: who takes a policy away and puts it back gets no
+    /// second burst, and slots of what is in flight come back to where they were
+    /// taken.
+    unused: BTreeSet<PlaceId>,
 }
 
 impl FlowLimits {
@@ -116,7 +122,12 @@ impl FlowLimits {
         if let Some(&place) = self.by_key.get(&applied.key) {
             if let Some(limit) = self.by_place.get_mut(&place) {
                 limit.users += 1;
+                if let Some(feed) = &mut limit.feed {
+                    feed.when_away = applied.when_away;
+                }
             }
+            self.unused.remove(&place);
+            schedule.set_headroom(place, applied.headroom);
             let changed = schedule
                 .limit(place)
                 .is_some_and(|limit| *limit.spec() != applied.spec);
@@ -150,18 +161,37 @@ impl FlowLimits {
         place
     }
 
-    /// One flow less passes a limit; the last one takes it along.
-    pub fn leave(&mut self, place: PlaceId, schedule: &mut Schedule) {
-        let Some(limit) = self.by_place.get_mut(&place) else {
-            return;
-        };
-        limit.users -= 1;
-        if limit.users == 0
-            && let Some(limit) = self.by_place.remove(&place)
-        {
+    /// One flow less passes a limit.
+    pub fn leave(&mut self, place: PlaceId) {
+        if let Some(limit) = self.by_place.get_mut(&place) {
+            limit.users -= 1;
+            if limit.users == 0 {
+                self.unused.insert(place);
+            }
+        }
+    }
+
+    /// Looks at one limit that no flow passes, and forgets it if it is idle.
+    /// `after` is the one looked at before; the next one, if there is any.
+    pub fn forget_one(
+        &mut self,
+        now: &Now,
+        after: PlaceId,
+        schedule: &mut Schedule,
+    ) -> Option<PlaceId> {
+        let mut later = self
+            .unused
+            .range((Bound::Excluded(after), Bound::Unbounded));
+        let place = *later.next().or_else(|| self.unused.first())?;
+        let limit = self.by_place.get(&place)?;
+        let idle = schedule.limit(place).is_none_or(|it| it.is_idle(now));
+        if idle && !limit.feed.as_ref().is_some_and(Feed::is_asking) {
             self.by_key.remove(&limit.key);
+            self.by_place.remove(&place);
+            self.unused.remove(&place);
             schedule.remove_place(place);
         }
+        Some(place)
     }
 
     pub fn get(&self, place: PlaceId) -> Option<&FlowLimit> {

@@ -54,7 +54,7 @@ use self::recipients::Recipients;
 use self::sweep::{Pause, Sweep};
 use crate::classify::Rules;
 use crate::destination::Destination;
-use crate::handle::FlowId;
+use crate::handle::{FlowId, PlaceId};
 use crate::limit::need::Need;
 use crate::limit::{Kind, Until};
 use crate::message::{Head, Seq, State};
@@ -138,6 +138,8 @@ pub struct Engine {
     pause_ends: BTreeSet<(Mono, PauseId)>,
     sweeps: VecDeque<Sweep>,
     opened_at: Mono,
+    /// The unused limit that was last looked at.
+    looked_at: PlaceId,
 }
 
 impl Engine {
@@ -171,6 +173,7 @@ impl Engine {
             pause_ends: BTreeSet::new(),
             sweeps: VecDeque::new(),
             opened_at: now.mono,
+            looked_at: PlaceId(0),
         }
     }
 
@@ -232,6 +235,12 @@ impl Engine {
 
     /// What time alone brings.
     fn lapse(&mut self, now: &Now) {
+        if let Some(place) = self
+            .limits
+            .forget_one(now, self.looked_at, &mut self.schedule)
+        {
+            self.looked_at = place;
+        }
         self.counter.desk.wake(now);
         while let Some(permit) = self.counter.permits.overdue(now.mono) {
             let alert = action::Alert::WorkerLost { permit };

@@ -10,6 +10,7 @@ use crate::destination::Destination;
 use crate::flow::FlowKey;
 use crate::handle::{AccountId, FlowId, LaneId, PlaceId};
 use crate::limit::Kind;
+use crate::message::Head;
 use crate::name::Name;
 use crate::schedule::TenantId;
 use crate::schedule::place::Holder;
@@ -69,11 +70,14 @@ impl Engine {
             return;
         }
         for id in self.unresolved.remove(&domain).unwrap_or_default() {
-            if let Some(flow) = self.counter.flows.get_mut(id) {
+            if let Some(flow) = self.counter.flows.get(id) {
                 let mut key = (*flow.key).clone();
                 key.destination = destination.clone();
-                flow.key = Arc::new(key);
+                let key = Arc::new(key);
+                self.counter.flows.rename(id, key);
             }
+            // What was paused by destination could not match before.
+            self.review_pauses(id);
             self.attach(now, id);
             self.offer(id);
         }
@@ -136,7 +140,22 @@ impl Engine {
             .map(|flow| std::mem::take(&mut flow.limits));
         self.attach(now, id);
         for place in old.unwrap_or_default() {
-            self.limits.leave(place, &mut self.schedule);
+            self.limits.leave(place);
+        }
+        self.refuse_oversized(now, id);
+    }
+
+    /// Heads that no longer fit what their flow must pass do not wait for it.
+    fn refuse_oversized(&mut self, now: &Now, id: FlowId) {
+        let Some(flow) = self.counter.flows.get_mut(id) else {
+            return;
+        };
+        let cost_max = flow.cost_max;
+        let refused = flow.heads.iter().filter(|head| head.cost > cost_max);
+        let refused: Vec<Head> = refused.copied().collect();
+        flow.heads.retain(|head| head.cost <= cost_max);
+        for head in refused {
+            self.refuse_for_good(now, id, &head);
         }
     }
 
