@@ -104,7 +104,7 @@ impl Engine {
             let spacing = rate.map_or(Nanos::ZERO, |rate| {
                 rate.time_for(tokens.saturating_sub(burst))
             });
-            let at = match limit.until(now, class, need) {
+            let at = match limit.until_above_floor(now, class, Need::whole(cost), cost) {
                 Until::Now => Some(now.mono),
                 Until::At(at) if at != Mono::NEVER => Some(at),
                 _ => None,

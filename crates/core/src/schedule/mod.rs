@@ -119,6 +119,7 @@ impl Schedule {
         if let Holder::Limit(limit) = &mut place.holder {
             limit.reconfigure(now, spec);
             place.shape = limit.shape();
+            place.is_fed = limit.is_leased() || limit.needs_reserve();
         }
         self.mark(id);
     }

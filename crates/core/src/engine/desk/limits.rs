@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::account_limits::{AccountLimit, Owner};
-use super::super::feed::Demand;
+use super::super::feed::{Demand, Feed};
 use super::super::limits::Maker;
 use super::Desk;
 use crate::class::Class;
@@ -76,6 +76,10 @@ impl Desk {
                         && *entry.limit.spec() != applied.spec
                     {
                         entry.limit.reconfigure(now, applied.spec);
+                        if entry.feed.is_none() && entry.limit.needs_reserve() {
+                            let key = Arc::clone(&entry.key);
+                            entry.feed = Some(Feed::new(key, applied.when_away));
+                        }
                         self.limits.note_changed(id);
                     }
                     id
