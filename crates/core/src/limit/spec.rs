@@ -73,9 +73,9 @@ pub(super) const fn reduce(fraction: &mut (u128, u128)) {
     while rest > 0 {
         (divisor, rest) = (rest, divisor % rest);
     }
-    if divisor > 0 {
-        *fraction = (fraction.0 / divisor, fraction.1 / divisor);
-    }
+    // Of nothing and nothing there is no divisor.
+    let divisor = if divisor == 0 { 1 } else { divisor };
+    *fraction = (fraction.0 / divisor, fraction.1 / divisor);
 }
 
 /// The periods of a calendar window.

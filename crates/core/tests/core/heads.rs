@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use outflow_core::account::{AccountSpec, Sessions};
 use outflow_core::destination::Destination;
 use outflow_core::engine::action::{Action, Alert, Record};
-use outflow_core::engine::event::Event;
+use outflow_core::engine::event::{Event, LeaseAnswer};
 use outflow_core::engine::{Engine, SavedLimit, Settings, Start};
 use outflow_core::entropy::Entropy;
 use outflow_core::flow::FlowKey;
@@ -584,4 +584,67 @@ fn a_limit_that_comes_to_reserve_goes_on() {
         bench.run_until(20 * SECOND);
         assert_eq!(bench.sent.len(), 60, "{matches:?}");
     }
+}
+
+/// How many messages go out when leased tokens arrive 10 ms after they were
+/// asked for, while the wall clock moves by `moved` besides.
+fn sent_on_lease(moved: i64) -> usize {
+    let now = now_at(SECOND, 0);
+    let settings = Settings {
+        leased: true,
+        ..Settings::default()
+    };
+    let rules = policies(("isp", "google"), &["100/s burst 100"]);
+    let mut engine = Engine::new(settings, rules, Start::Fresh, &now);
+    let key = FlowKey::to(Destination::isp("google"));
+    let flow = engine.open_flow(&now, key, &mut Vec::new());
+    let mut account = AccountSpec::new("main");
+    account.sessions = Sessions::slots(10);
+    let account = Box::new(account);
+    let heads = to(1, 5).collect();
+    let mut events = VecDeque::from([
+        Event::AccountChanged { account },
+        Event::Accepted { flow, count: 5 },
+        Event::Paged { flow, heads },
+    ]);
+    let (mut now, mut sent) = (now, 0);
+    while let Some(event) = events.pop_front() {
+        let mut actions = Vec::new();
+        engine.step(&now, event, &mut actions);
+        while engine.next_wake() <= now.mono {
+            engine.step(&now, Event::Woke, &mut actions);
+        }
+        for action in actions {
+            match action {
+                Action::OpenSession { session, .. } => {
+                    events.push_front(Event::SessionReady { session });
+                }
+                // Only the first request is answered.
+                Action::Lease(request) if request.no == 1 => {
+                    let life = Nanos(300 * MILLI);
+                    let (limit, no) = (request.limit, request.no);
+                    let answer = LeaseAnswer::Leased {
+                        tokens: 5,
+                        life,
+                        wait: Nanos::ZERO,
+                        spacing: Nanos::ZERO,
+                    };
+                    now = now.at(now.mono + Nanos(10 * MILLI));
+                    now.wall.0 += moved;
+                    events.push_back(Event::Granted { limit, no, answer });
+                }
+                Action::Deliver(_) => sent += 1,
+                _ => {}
+            }
+        }
+    }
+    sent
+}
+
+#[test]
+fn a_lease_is_void_if_the_clocks_parted_while_it_was_asked_for() {
+    let quarter = 75 * MILLI as i64;
+    assert_eq!([0, quarter, -quarter].map(sent_on_lease), [5, 5, 5]);
+    let parted = [quarter + 1, -quarter - 1, 3_600 * SECOND as i64];
+    assert_eq!(parted.map(sent_on_lease), [0, 0, 0]);
 }

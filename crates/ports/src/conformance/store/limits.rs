@@ -94,10 +94,6 @@ fn what_is_forgotten_stays_so<H: Harness>(make: &dyn Fn() -> H) {
         bench.commit(Record::Reservation { key, saved, block });
     }
     bench.commit(Record::Forgotten { key: key() });
-    // Not durable, so not done.
-    bench.append(Record::Forgotten {
-        key: Arc::clone(&other),
-    });
     let recovered = bench.restart();
     assert!(
         !recovered.limits.contains_key(&*key()),
@@ -117,10 +113,6 @@ fn blocks_come_back<H: Harness>(make: &dyn Fn() -> H) {
         let key = Arc::clone(&account);
         bench.commit(Record::Learnt { key, blocked_until });
     }
-    bench.append(Record::Learnt {
-        key: key(),
-        blocked_until: hour,
-    });
     for _ in 0..2 {
         let recovered = bench.restart();
         let blocked = recovered.learnt.get(&*account);
