@@ -9,11 +9,13 @@ use crate::handle::PlaceId;
 use crate::limit::saved::Saved;
 use crate::limit::spec::LimitSpec;
 use crate::limit::{Fill, Limit};
+use crate::name::Name;
 use crate::policy::applied::Applied;
 use crate::policy::key::LimitKey;
+use crate::policy::scope::Scope;
 use crate::schedule::Schedule;
 use crate::schedule::place::Holder;
-use crate::time::{Mono, Nanos, Now};
+use crate::time::{Mono, Nanos, Now, Wall};
 
 /// What the journal knew of a limit when the engine started.
 #[derive(Clone, Debug)]
@@ -34,6 +36,8 @@ pub enum Start {
     Again {
         /// What the journal knew of each limit.
         limits: BTreeMap<LimitKey, SavedLimit>,
+        /// Until when the far end asked to be left alone.
+        learnt: BTreeMap<LimitKey, Wall>,
         /// From the last record to now, at least.
         downtime: Nanos,
     },
@@ -70,14 +74,23 @@ impl Maker {
         if self.leased && !matches!(spec, LimitSpec::Concurrency { .. }) {
             return Limit::leased(spec, headroom);
         }
-        let Start::Again { limits, downtime } = &mut self.start else {
+        self.make_owned(now, &applied.key, applied)
+    }
+
+    /// A limit that this node alone decides on, under a key of its own.
+    pub fn make_owned(&mut self, now: &Now, key: &LimitKey, applied: &Applied) -> Limit {
+        let (spec, headroom) = (applied.spec.clone(), applied.headroom);
+        let Start::Again {
+            limits, downtime, ..
+        } = &mut self.start
+        else {
             return Limit::owned(spec, headroom, now, Fill::Full);
         };
         let at_start = Now {
             mono: self.started_at,
             ..*now
         };
-        if let Some(known) = limits.remove(&applied.key) {
+        if let Some(known) = limits.remove(key) {
             let since = known.reserved_since;
             return Limit::restore(spec, headroom, &known.saved, since, &at_start, *downtime);
         }
@@ -87,6 +100,36 @@ impl Maker {
             return fresh;
         }
         Limit::owned(spec, headroom, &at_start, Fill::Empty)
+    }
+
+    /// Until when an account was asked to wait before the start; told once.
+    pub fn blocked_until(&mut self, account: &Name) -> Option<Wall> {
+        let Start::Again { learnt, .. } = &mut self.start else {
+            return None;
+        };
+        learnt.remove(&LimitKey::of(Scope::Account, account.clone()))
+    }
+
+    /// The limits of recipients that the journal knew, each with the time by
+    /// which a fresh one knows as much.
+    pub fn known_recipients(&self) -> Vec<(Mono, LimitKey)> {
+        let Start::Again { limits, .. } = &self.start else {
+            return Vec::new();
+        };
+        let recipients = limits
+            .iter()
+            .filter(|(key, _)| key.name(Scope::Recipient).is_some());
+        recipients
+            .map(|(key, known)| (self.started_at + Nanos(known.saved.lasts_for), key.clone()))
+            .collect()
+    }
+
+    /// Drops what the journal knew of a limit; whether nobody had asked for it.
+    pub fn drop_known(&mut self, key: &LimitKey) -> bool {
+        match &mut self.start {
+            Start::Again { limits, .. } => limits.remove(key).is_some(),
+            Start::Fresh => false,
+        }
     }
 }
 

@@ -146,6 +146,7 @@ impl Engine {
     /// An engine without flows and accounts.
     pub fn new(settings: Settings, policies: Policies, start: Start, now: &Now) -> Self {
         let (permille, floor) = settings.retry_budget;
+        let maker = Maker::new(settings.leased, start, now.mono);
         let counter = Counter {
             settings,
             flows: Flows::default(),
@@ -153,9 +154,9 @@ impl Engine {
             permits: Permits::default(),
             appends: Appends::default(),
             budgets: Budgets::new(permille, floor),
-            recipients: Recipients::default(),
+            recipients: Recipients::new(maker.known_recipients()),
             policies,
-            maker: Maker::new(settings.leased, start, now.mono),
+            maker,
             matched: None,
             draining: false,
             actions: Vec::new(),
@@ -254,9 +255,7 @@ impl Engine {
             self.resume(id);
         }
         let counter = &mut self.counter;
-        counter
-            .appends
-            .retry(now.mono, STEP_BUDGET as usize, &mut counter.actions);
+        counter.appends.retry(now.mono, &mut counter.actions);
     }
 
     /// Places flows, serves limits and gates, opens and closes sessions, until
@@ -337,7 +336,7 @@ impl Engine {
                 let ungranted = flow.limits.iter().any(|&place| {
                     let limit = self.schedule.limit(place);
                     let Some(limit) = limit else { return false };
-                    match limit.until(now, class, Need::whole(head.cost)) {
+                    match limit.until_above_floor(now, class, Need::whole(head.cost), head.cost) {
                         Until::Now => false,
                         Until::Granted => true,
                         // Windows and spaced limits err on the safe side, most

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::action::Action;
+use super::recipients;
 use super::sweep::Sweep;
 use crate::account::AccountSpec;
 use crate::destination::Destination;
@@ -104,6 +105,7 @@ impl Engine {
         let cost_max = limits.iter().filter_map(largest).min();
         let cost_max = cost_max
             .unwrap_or(u32::MAX)
+            .min(recipients::cost_max(&rules))
             .min(self.counter.desk.cost_max(lane));
         let is_slots = |place: &PlaceId| {
             let limit = self.schedule.limit(*place);
@@ -179,9 +181,13 @@ impl Engine {
 
     pub(super) fn set_account(&mut self, now: &Now, spec: AccountSpec) {
         let counter = &mut self.counter;
+        let name = spec.id.clone();
         let id = counter
             .desk
             .set_account(now, spec, &counter.policies, &mut counter.maker);
+        if let Some(until) = counter.maker.blocked_until(&name) {
+            counter.desk.block(id, now.mono_at(until));
+        }
         self.review_account_pauses(id);
         // What the flows of its pool can ever send may have changed.
         self.sweeps.push_back(Sweep::relimit());

@@ -75,7 +75,8 @@ fn a_policy_taken_away_and_put_back_gives_no_second_burst() {
     desk.set_account(roomy());
     let flow = desk.flow("google");
     desk.queue(flow, 1..=30);
-    assert_eq!(desk.deliveries.len(), 10, "the burst");
+    let burst = desk.deliveries.len();
+    assert!((5..=10).contains(&burst), "the burst, less its floor");
     desk.command(Command::Pause {
         id: PauseId(1),
         matches: Match::everything(),
@@ -84,7 +85,7 @@ fn a_policy_taken_away_and_put_back_gives_no_second_burst() {
     change(&mut desk, Policies::default());
     change(&mut desk, bucket(1, 10));
     desk.command(Command::Resume { id: PauseId(1) });
-    assert_eq!(desk.deliveries.len(), 10, "its count was kept");
+    assert_eq!(desk.deliveries.len(), burst, "its count was kept");
     desk.pass(Nanos::from_secs(60));
     assert_eq!(desk.deliveries.len(), 30, "and it goes on");
 }
