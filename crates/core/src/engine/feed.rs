@@ -90,6 +90,22 @@ impl Feed {
         }
     }
 
+    /// Numbers its requests after those of another limit, whose answers may
+    /// still come.
+    pub fn number_after(&mut self, last: u32) {
+        self.requests = last;
+    }
+
+    /// The number of its last request.
+    pub fn last_request(&self) -> u32 {
+        self.requests
+    }
+
+    /// Changes what happens while the ledger is away.
+    pub fn set_when_away(&mut self, when_away: WhenAway) {
+        self.when_away = when_away;
+    }
+
     /// Notes that tokens were taken.
     pub fn note_taken(&mut self, cost: u32) {
         self.taken = self.taken.saturating_add(cost);

@@ -59,9 +59,19 @@ impl Maker {
     /// A limit with its feed, if it spends what it is given.
     pub fn make(&mut self, now: &Now, applied: &Applied) -> (Limit, Option<Feed>) {
         let limit = self.make_limit(now, applied);
-        let fed = limit.is_leased() || limit.needs_reserve();
-        let feed = fed.then(|| Feed::new(Arc::new(applied.key.clone()), applied.when_away));
+        let feed = limit
+            .is_fed()
+            .then(|| Feed::new(Arc::new(applied.key.clone()), applied.when_away));
         (limit, feed)
+    }
+
+    /// What a counter that is not saved starts with: a restart never sends
+    /// faster.
+    pub fn fill(&self) -> Fill {
+        match self.start {
+            Start::Fresh => Fill::Full,
+            Start::Again { .. } => Fill::Empty,
+        }
     }
 
     fn make_limit(&mut self, now: &Now, applied: &Applied) -> Limit {

@@ -10,7 +10,8 @@
 //! paging), `limits`, `feed` and `feeding` (what holds flows), `desk`, `account_limits`
 //! and `matching` (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
 //! became of it), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
-//! flows, accounts, policies), `sweep` (changes over many flows), [`explain`].
+//! flows, accounts, policies), `rounds` and `sweep` (changes over many accounts
+//! and flows), [`explain`].
 
 mod account_limits;
 pub mod action;
@@ -29,6 +30,7 @@ mod matching;
 mod permits;
 mod recipients;
 mod replies;
+mod rounds;
 mod setup;
 mod sweep;
 
@@ -47,6 +49,7 @@ use self::limits::{FlowLimits, Maker};
 pub use self::limits::{SavedLimit, Start};
 use self::permits::Permits;
 use self::recipients::Recipients;
+use self::rounds::Rounds;
 use self::sweep::{Pause, Sweep};
 use crate::classify::Rules;
 use crate::destination::Destination;
@@ -133,6 +136,7 @@ pub struct Engine {
     pauses: BTreeMap<PauseId, Pause>,
     pause_ends: BTreeSet<(Mono, PauseId)>,
     sweeps: VecDeque<Sweep>,
+    rounds: Rounds,
     opened_at: Mono,
 }
 
@@ -166,6 +170,7 @@ impl Engine {
             pauses: BTreeMap::new(),
             pause_ends: BTreeSet::new(),
             sweeps: VecDeque::new(),
+            rounds: Rounds::default(),
             opened_at: now.mono,
         }
     }
@@ -216,11 +221,13 @@ impl Engine {
             Event::Feedback { flow, seq, reply } => self.feedback(flow, seq, &reply),
             Event::PolicyChanged { policies } => {
                 self.counter.policies = *policies;
-                self.relimit_accounts(now);
-                self.sweeps.push_back(Sweep::relimit());
+                self.review_accounts();
             }
             Event::AccountChanged { account } => self.set_account(now, *account),
-            Event::AccountRemoved { account } => self.counter.desk.remove_account(now, &account),
+            Event::AccountRemoved { account } => {
+                self.counter.desk.remove_account(now, &account);
+                self.review_flows();
+            }
             Event::Command(command) => self.command(now, command),
             Event::Woke => {}
         }
@@ -250,11 +257,12 @@ impl Engine {
     /// nothing is left to do or the step's budget is used up.
     fn work(&mut self, now: &Now) {
         let mut budget = STEP_BUDGET;
+        self.go_round(now);
         self.sweep(now);
         loop {
             let done = self.schedule.run(now, &mut budget, &mut self.counter);
             self.feed(now);
-            self.tell_pools();
+            self.tell_pools(now);
             let matched = self.match_accounts(now, &mut budget);
             self.open_and_close(now);
             if budget == 0 || (done && !matched && self.schedule.next_wake() > now.mono) {
@@ -267,7 +275,7 @@ impl Engine {
     pub fn next_wake(&self) -> Mono {
         let counter = &self.counter;
         let pause_end = self.pause_ends.first().map_or(Mono::NEVER, |&(at, _)| at);
-        if !self.sweeps.is_empty() {
+        if !self.sweeps.is_empty() || !self.rounds.is_empty() {
             return Mono(0);
         }
         let desk = if counter.is_open() {
@@ -318,8 +326,8 @@ impl Engine {
             .filter(|(_, flow)| flow.pauses == 0)
             .filter_map(|(id, flow)| {
                 let (head, lane) = (flow.heads.front()?, flow.lane?);
-                let open = counter.is_open() && counter.desk.can_send(lane, flow.key.class);
                 let class = flow.key.class;
+                let open = counter.is_open() && counter.desk.can_take(lane, class, head.cost);
                 let ungranted = flow.limits.iter().any(|&place| {
                     let limit = self.schedule.limit(place);
                     let until = limit.map(|it| it.until(now, class, Need::whole(head.cost)));

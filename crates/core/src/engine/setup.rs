@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::action::Action;
-use super::sweep::Sweep;
 use crate::account::AccountSpec;
 use crate::destination::Destination;
 use crate::flow::FlowKey;
@@ -96,11 +95,10 @@ impl Engine {
                 self.limits.join(now, applied, &mut self.schedule, maker)
             })
             .collect();
+        let desk_max = self.counter.desk.cost_max(lane);
         let largest = |place: &PlaceId| Some(self.schedule.limit(*place)?.largest_cost());
         let cost_max = limits.iter().filter_map(largest).min();
-        let cost_max = cost_max
-            .unwrap_or(u32::MAX)
-            .min(self.counter.desk.cost_max(lane));
+        let cost_max = cost_max.unwrap_or(u32::MAX).min(desk_max);
         let is_slots = |place: &PlaceId| {
             let limit = self.schedule.limit(*place);
             limit.is_some_and(|limit| limit.shape().kind == Kind::Concurrency)
@@ -138,11 +136,32 @@ impl Engine {
         for place in old.unwrap_or_default() {
             self.limits.leave(place, &mut self.schedule);
         }
+        self.refuse_oversized(now, id);
+    }
+
+    /// What can never be sent any more does not wait.
+    fn refuse_oversized(&mut self, now: &Now, id: FlowId) {
+        let Some(flow) = self.counter.flows.get_mut(id) else {
+            return;
+        };
+        let most = flow.cost_max;
+        let oversized: Vec<_> = flow
+            .heads
+            .iter()
+            .filter(|head| head.cost > most)
+            .copied()
+            .collect();
+        if !oversized.is_empty() {
+            flow.heads.retain(|head| head.cost <= most);
+            for head in oversized {
+                self.refuse_for_good(now, id, &head);
+            }
+        }
     }
 
     fn lane_of(&mut self, now: &Now, key: &FlowKey) -> LaneId {
         let pool = self.counter.desk.pool_id(&key.pool);
-        if let Some(lane) = self.counter.desk.find_lane(pool, &key.destination) {
+        if let Some(lane) = self.counter.desk.find_lane(pool, key) {
             return lane;
         }
         let gate = self
@@ -150,7 +169,9 @@ impl Engine {
             .add_place(Holder::Gate(self.counter.desk.next_lane()));
         let counter = &mut self.counter;
         let (policies, maker) = (&counter.policies, &mut counter.maker);
-        counter.desk.add_lane(now, key, pool, gate, policies, maker)
+        let lane = counter.desk.add_lane(now, key, pool, gate, policies, maker);
+        self.pause_pairs_of(lane);
+        lane
     }
 
     fn tenant(&mut self, name: &Name) -> TenantId {
@@ -164,18 +185,7 @@ impl Engine {
             .desk
             .set_account(now, spec, &counter.policies, &mut counter.maker);
         self.review_account_pauses(id);
-        // What the flows of its pool can ever send may have changed.
-        self.sweeps.push_back(Sweep::relimit());
-    }
-
-    pub(super) fn relimit_accounts(&mut self, now: &Now) {
-        let counter = &mut self.counter;
-        let ids: Vec<AccountId> = counter.desk.accounts().map(|(id, _)| id).collect();
-        for id in ids {
-            counter
-                .desk
-                .relimit_account(now, id, &counter.policies, &mut counter.maker);
-        }
+        self.review_account(id);
     }
 
     /// The account behind a handle, for whoever carries deliveries out.

@@ -53,6 +53,11 @@ impl Sweep {
         Self::of(Work::Relimit)
     }
 
+    /// Whether it works limits out and has not begun.
+    pub fn is_fresh_relimit(&self) -> bool {
+        matches!(self.work, Work::Relimit) && self.next == 0
+    }
+
     pub const fn gates() -> Self {
         Self::of(Work::Gates)
     }
@@ -77,7 +82,7 @@ impl Sweep {
 /// A pause in force.
 #[derive(Debug)]
 pub(super) struct Pause {
-    matches: Match,
+    pub matches: Match,
     until: Option<Mono>,
 }
 
@@ -165,6 +170,7 @@ impl Engine {
         for id in accounts {
             self.review_account_pauses(id);
         }
+        self.review_pair_pauses();
         self.sweeps.push_back(Sweep::of(Work::Pauses));
     }
 

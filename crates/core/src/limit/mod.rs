@@ -285,6 +285,11 @@ impl Limit {
         self.reserve.is_some()
     }
 
+    /// Whether it spends only what it is given: leased or reserved tokens.
+    pub const fn is_fed(&self) -> bool {
+        self.is_leased() || self.needs_reserve()
+    }
+
     /// Learns that a single message may cost this much. A reservation must
     /// cover a whole cost, and what fits is asked with floors, so costs above
     /// 1 are announced before they are first taken.

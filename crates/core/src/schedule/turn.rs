@@ -263,7 +263,7 @@ impl Schedule {
         let place = self.place(id);
         let cost = self.entry(flow).cost;
         if let Holder::Gate(lane) = place.holder {
-            return outlet.gate_open(lane, class);
+            return outlet.gate_open(lane, class, cost);
         }
         if !place.is_cheap(cost) && place.holders.len() >= TURNS_OUT_MAX {
             return false;
@@ -285,7 +285,7 @@ impl Schedule {
     ) -> bool {
         let (class, cost) = (self.entry(flow).class, self.entry(flow).cost);
         if let Holder::Gate(lane) = self.place(id).holder {
-            return outlet.gate_open(lane, class);
+            return outlet.gate_open(lane, class, cost);
         }
         loop {
             let need = self.booked_need(now, flow, self.stop_at(flow, id));
