@@ -28,7 +28,7 @@ use std::collections::{BTreeSet, VecDeque};
 use self::entry::{Entry, Standing, Stop};
 pub use self::node::TenantId;
 use self::node::{NodeId, Nodes};
-use self::place::{Holder, Place, PlaceId};
+use self::place::{Holder, Place, PlaceId, Ticket};
 use self::waits::WaitGroups;
 use crate::class::Class;
 use crate::handle::{FlowId, LaneId};
@@ -38,8 +38,8 @@ use crate::time::{Mono, Now};
 
 /// The other side of a turn: sends what has passed every limit.
 pub trait Outlet {
-    /// Whether the lane's pool can take a message of this class now.
-    fn gate_open(&self, lane: LaneId, class: Class) -> bool;
+    /// Whether the lane's pool can take a message of this class and cost now.
+    fn gate_open(&self, lane: LaneId, class: Class, cost: u32) -> bool;
 
     /// Looks at the head of the flow again right before it is sent; drops heads
     /// that expired or must step aside. The cost of the head to send, if any.
@@ -432,6 +432,23 @@ impl Schedule {
             } => Some(entry.stop(stop).place),
             _ => None,
         }
+    }
+
+    /// What the next messages at a gate cost, by class; 0 where none waits.
+    /// None if all that ever came here cost 1.
+    pub fn gate_costs(&self, id: PlaceId) -> Option<[u32; Class::COUNT]> {
+        let place = self.place(id);
+        (place.cost_max > 1).then(|| {
+            Class::ALL.map(|class| {
+                let from = (class, Ticket(0), FlowId(0));
+                let booked = place.book.range(from..).next();
+                let booked = booked.filter(|(of, ..)| *of == class);
+                let waiting = self.first_waiter(id, class);
+                let flows = booked.map(|&(_, _, flow)| flow).into_iter();
+                let flows = flows.chain(waiting.map(|(_, flow)| flow));
+                flows.map(|flow| self.entry(flow).cost).max().unwrap_or(0)
+            })
+        })
     }
 
     /// The first flows that wait or are booked at a place, in no order of turns.
