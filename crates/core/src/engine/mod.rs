@@ -330,7 +330,7 @@ impl Engine {
 
     /// Heads, of at most `max` flows from a place of the caller's choice on,
     /// for which an account and a session stand ready: nothing but the flow's
-    /// own limits holds them, nobody is before them, and none of their limits
+    /// own limits holds them, nobody is before them at a bucket, and none of their limits
     /// waits for tokens to be granted or reserved, or is a window or
     /// spaced limit that says so itself. For those who watch that no token is wasted.
     pub fn heads_at_open_gates(
@@ -357,10 +357,10 @@ impl Engine {
                         Until::Granted => true,
                         // Windows and spaced limits err on the safe side, most
                         // of all after a restart.
-                        _ => !matches!(limit.shape().kind, Kind::TokenBucket | Kind::Concurrency),
+                        _ => limit.shape().kind != Kind::TokenBucket,
                     }
                 });
-                let first = self.schedule.stands_first(id);
+                let first = self.schedule.is_first_at_bucket(id);
                 (open && first && !ungranted).then_some((id, head.seq, head.cost))
             })
             .take(max)

@@ -32,8 +32,8 @@ use self::place::{Holder, Place, PlaceId, Ticket};
 use self::waits::WaitGroups;
 use crate::class::Class;
 use crate::handle::{FlowId, LaneId};
-use crate::limit::Limit;
 use crate::limit::spec::{Headroom, LimitSpec};
+use crate::limit::{Kind, Limit};
 use crate::time::{Mono, Now};
 
 /// The other side of a turn: sends what has passed every limit.
@@ -309,11 +309,20 @@ impl Schedule {
         Some((coming, place.cost_max))
     }
 
-    /// Whether nobody is before a flow where it stands: then what it lacks is
-    /// not the others' turn.
-    pub fn stands_first(&self, id: FlowId) -> bool {
+    /// Whether a flow stands at a bucket or a gate and nobody is before it
+    /// there: then what it lacks is not the others' turn, and no window that
+    /// errs on the safe side.
+    pub fn is_first_at_bucket(&self, id: FlowId) -> bool {
         let entry = self.entry(id);
+        let is_bucket = |stop: u8| {
+            let place = self.place(entry.stop(stop).place);
+            place.is_gate() || place.shape.kind == Kind::TokenBucket
+        };
         match entry.standing {
+            Standing::Waiting { stop }
+            | Standing::Booked {
+                stop: Some(stop), ..
+            } if !is_bucket(stop) => false,
             Standing::Waiting { stop } => {
                 let place = entry.stop(stop).place;
                 let first = Class::ALL
