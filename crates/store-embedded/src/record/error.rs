@@ -1,0 +1,39 @@
+//! Why a record cannot be opened or used.
+
+/// Why a record cannot be opened or used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// A later release wrote it.
+    #[error(
+        "the record has format {found}, this release knows formats up to {known}: use the release that wrote it, or a later one"
+    )]
+    Newer {
+        /// Its format.
+        found: i64,
+        /// The latest format known here.
+        known: i64,
+    },
+    /// It is a database of something else.
+    #[error("the file is a database, but not a record of Outflow")]
+    Foreign,
+    /// A word in a table that this release does not know.
+    #[error("the record holds an unknown {what}: {word:?}")]
+    UnknownWord {
+        /// What it should be.
+        what: &'static str,
+        /// What stands there.
+        word: String,
+    },
+    /// A timeline that is not one.
+    #[error("the record holds a timeline that cannot be read: {0}")]
+    Timeline(#[from] serde_json::Error),
+    /// A question that would take too long.
+    #[error("the answer took longer than {0}: narrow the filter")]
+    TooSlow(outflow_core::time::Nanos),
+    /// The thread that writes could not be started.
+    #[error("the record's thread cannot be started: {0}")]
+    Thread(std::io::Error),
+    /// The disk, or SQLite.
+    #[error("the record cannot be read or written: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+}

@@ -1,0 +1,56 @@
+//! How a record behaves: how long it collects, what it keeps, and for how long.
+
+use outflow_core::message::State;
+use outflow_core::time::Nanos;
+
+const DAY: Nanos = Nanos::from_secs(86_400);
+
+/// Of which messages a receipt is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeptReceipts {
+    /// Of all.
+    #[default]
+    All,
+    /// Of all that were not delivered.
+    Failures,
+    /// Of none.
+    None,
+}
+
+impl KeptReceipts {
+    /// Whether a receipt of a message that ended like this is kept.
+    pub const fn keeps(self, state: State) -> bool {
+        match self {
+            Self::All => true,
+            Self::Failures => !matches!(state, State::Delivered),
+            Self::None => false,
+        }
+    }
+}
+
+/// How a record behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordSettings {
+    /// How long receipts are collected before they are written, at most.
+    pub batch_time: Nanos,
+    /// How many rows one transaction has, at most.
+    pub batch_rows: usize,
+    /// Of which messages a receipt is kept.
+    pub receipts: KeptReceipts,
+    /// How long a receipt is kept after its message was done with.
+    pub receipts_for: Nanos,
+    /// How long the receipt of a dead letter is kept.
+    pub dead_letters_for: Nanos,
+}
+
+impl Default for RecordSettings {
+    fn default() -> Self {
+        Self {
+            batch_time: Nanos::from_secs(1),
+            batch_rows: 10_000,
+            receipts: KeptReceipts::All,
+            receipts_for: DAY.times(30),
+            dead_letters_for: DAY.times(14),
+        }
+    }
+}
