@@ -58,7 +58,7 @@ impl Out<'_> {
 }
 
 /// Reads from bytes; none where they do not go on as they should.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct In<'a>(pub &'a [u8]);
 
 impl<'a> In<'a> {

@@ -29,6 +29,7 @@ pub const COMMIT: u8 = 12;
 pub const KEPT: u8 = 13;
 pub const KEYS: u8 = 14;
 pub const BODY: u8 = 15;
+pub const TABLE: u8 = 16;
 
 /// What is written of a message when it is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +167,7 @@ pub enum Entry<'a> {
         keys: Vec<OldKey>,
         moved: bool,
     },
-    Body(&'a [u8]),
+    Body,
 }
 
 fn maybe(at: i64) -> Option<Wall> {
@@ -240,7 +241,7 @@ impl<'a> Entry<'a> {
             },
             COMMIT => Self::Commit(Commit::read(from)?),
             KEYS => Self::read_keys(from)?,
-            BODY => Self::Body(from.0),
+            BODY => Self::Body,
             _ => return None,
         })
     }
