@@ -1,114 +1,251 @@
 //! What people ask for later: receipts, and what operators set.
+//!
+//! One SQLite file. Receipts of messages that are done with are handed over in
+//! the order of the journal and written by one thread, a second's worth or
+//! 10,000 rows at a time, together with the journal position they reach. Until
+//! then they are answered from memory, and the journal keeps them: what is lost
+//! in a crash is handed over again. What operators set is written at once, and
+//! on the disk before they hear of it.
+//!
+//! Reading order: [`settings`], [`error`]; `schema` (the tables), `words`,
+//! `timeline` and `row` (what is in them); `waiting` (what is not in them yet),
+//! `applier` and `retention` (the thread), `turn`; `keys`; `readers`, `filter`,
+//! `receipts` (the answers); `registry`; `verify`.
 
-mod error;
-mod settings;
+mod applier;
+pub mod error;
+mod filter;
+mod keys;
+mod readers;
+mod receipts;
+mod registry;
+mod retention;
+mod row;
+mod schema;
+pub mod settings;
+#[cfg(test)]
+mod tests;
+mod timeline;
+mod turn;
+mod verify;
+mod waiting;
+mod words;
 
 use std::path::Path;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use outflow_core::message::Seq;
 use outflow_core::retry::dead_letter::LastError;
 use outflow_core::time::Wall;
-use outflow_ports::receipts::{
-    CauseCount, Happening, Receipt, ReceiptFilter, Receipts, ReceiptsError,
-};
-use outflow_ports::registry::{Audit, AuditEntry, Change, Document, Kind, Registry, RegistryError};
+use outflow_ports::receipts::{Happening, Receipt};
+use rusqlite::Connection;
+
+use applier::Applier;
+use readers::Readers;
+use retention::Sweep;
+use turn::Turns;
+use waiting::{Job, Key, Waiting};
 
 pub use error::RecordError;
 pub use settings::{KeptReceipts, RecordSettings};
+pub use verify::verify;
 
-/// A handle to the record. Clones share one record.
+/// A handle to the record. Clones share it; when the last is dropped without
+/// [`Record::close`], what waits is left to the journal.
 #[derive(Clone)]
-pub struct Record;
+pub struct Record {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: RecordSettings,
+    waiting: Arc<Waiting>,
+    turns: Arc<Turns>,
+    readers: Readers,
+    keys: Mutex<Connection>,
+    /// Whether looking for a key on the disk can find any. Most records never
+    /// hold one, and then each new message would pay for the look.
+    any_keys: AtomicBool,
+    registry_reader: Mutex<Connection>,
+    registry_writer: Mutex<Connection>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
 
 impl Record {
     /// Opens the record in this file; makes it if there is none.
-    pub fn open(_path: &Path, _settings: RecordSettings) -> Result<Self, RecordError> {
-        Ok(Self)
+    pub fn open(path: &Path, settings: RecordSettings) -> Result<Self, RecordError> {
+        let mut connection = schema::writer(path)?;
+        schema::migrate(&mut connection)?;
+        let applied: i64 =
+            connection.query_row("SELECT journal FROM position", [], |row| row.get(0))?;
+        let any_keys = keys::any(&connection)?;
+
+        let waiting = Arc::new(Waiting::new(applied.cast_unsigned()));
+        let turns = Arc::new(Turns::default());
+        let applier = Applier {
+            path: path.to_owned(),
+            settings,
+            waiting: Arc::clone(&waiting),
+            turns: Arc::clone(&turns),
+            sweep: Sweep::new(Instant::now()),
+            connection: Some(connection),
+        };
+        let shared = Arc::new(Shared {
+            settings,
+            waiting,
+            turns,
+            readers: Readers::open(path)?,
+            keys: Mutex::new(schema::reader(path)?),
+            any_keys: AtomicBool::new(any_keys),
+            registry_reader: Mutex::new(schema::reader(path)?),
+            registry_writer: Mutex::new(schema::writer(path)?),
+            thread: Mutex::new(None),
+        });
+        let thread = thread::Builder::new()
+            .name("record".to_owned())
+            .spawn(|| applier.run())
+            .map_err(RecordError::Thread)?;
+        shared
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .replace(thread);
+        Ok(Self { shared })
     }
+
     /// The journal position up to which everything settled is durable here.
     pub fn applied(&self) -> u64 {
-        0
+        self.waiting().position()
     }
-    /// Takes receipts, in the order of the journal, which it then covers up to
-    /// `through`.
-    pub fn settle(&self, _receipts: Vec<Receipt>, _through: u64) {}
+
+    /// Takes receipts, in the order of the journal, which the record covers up
+    /// to `through` once they are applied. Never waits for the disk.
+    pub fn settle(&self, receipts: Vec<Receipt>, through: u64) {
+        let kept = self.shared.settings.receipts;
+        let mut receipts = receipts
+            .into_iter()
+            .filter(|receipt| kept.keeps(receipt.state))
+            .map(Arc::new)
+            .peekable();
+        let rows_max = self.rows_max();
+        loop {
+            let part: Vec<Arc<Receipt>> = receipts.by_ref().take(rows_max).collect();
+            let is_last = receipts.peek().is_none();
+            let job = Job::Receipts(part, is_last.then_some(through));
+            self.waiting().add(job, rows_max);
+            if is_last {
+                break;
+            }
+        }
+    }
+
     /// How many receipts are not applied yet.
     pub fn backlog(&self) -> usize {
-        0
+        self.waiting().backlog()
     }
-    /// Adds what a provider said later to the timeline of a settled message.
-    pub fn feedback(&self, _seq: Seq, _at: Wall, _error: LastError) {}
-    /// Takes idempotency keys: hash, message, when it was accepted, when to forget.
-    pub fn remember_keys(&self, _keys: Vec<(u64, Seq, Wall, Wall)>) {}
+
+    /// Adds what somebody said later to the timeline of a settled message.
+    pub fn feedback(&self, seq: Seq, at: Wall, error: LastError) {
+        let happening = Happening {
+            at,
+            what: "feedback".to_owned(),
+            account: None,
+            until: None,
+            error: Some(error),
+        };
+        let job = Job::Feedback(seq, happening);
+        self.waiting().add(job, self.rows_max());
+    }
+
+    /// Takes idempotency keys: the hash, the message, when it was accepted, and
+    /// when to forget the key.
+    pub fn remember_keys(&self, keys: Vec<(u64, Seq, Wall, Wall)>) {
+        if keys.is_empty() {
+            return;
+        }
+        let keys = keys
+            .into_iter()
+            .map(|(hash, seq, accepted_at, forget_at)| Key {
+                hash,
+                seq,
+                accepted_at,
+                forget_at,
+            });
+        let job = Job::Keys(keys.collect());
+        self.waiting().add(job, self.rows_max());
+        self.shared.any_keys.store(true, Ordering::Release);
+    }
+
     /// The message of an idempotency key, and when it was accepted.
-    pub fn find_key(&self, _hash: u64) -> Option<(Seq, Wall)> {
-        None
+    pub fn find_key(&self, hash: u64) -> Option<(Seq, Wall)> {
+        if !self.shared.any_keys.load(Ordering::Acquire) {
+            return None;
+        }
+        let now = retention::now();
+        if let Some(key) = self.waiting().key(hash) {
+            return (key.forget_at > now).then_some((key.seq, key.accepted_at));
+        }
+        let connection = self.shared.keys.lock();
+        let connection = connection.unwrap_or_else(PoisonError::into_inner);
+        keys::find(&connection, hash, now).unwrap_or_else(|error| {
+            self.waiting().failed(error.to_string());
+            None
+        })
     }
-    /// Whether the last transaction succeeded.
+
+    /// Whether what is handed over reaches the disk.
     pub fn healthy(&self) -> bool {
-        true
+        self.last_error().is_none()
     }
-    /// What keeps receipts from being applied, if anything does.
+
+    /// What keeps the record from the disk, if anything does.
     pub fn last_error(&self) -> Option<String> {
-        None
+        self.waiting().error()
     }
+
     /// Waits until the record covers the journal up to `through`; whether it
     /// does in time.
-    pub fn wait_applied(&self, _through: u64, _within: Duration) -> bool {
-        false
+    pub fn wait_applied(&self, through: u64, within: Duration) -> bool {
+        self.waiting()
+            .wait_until(within, |applied, _| applied >= through)
     }
-    /// Writes what waits and ends the thread.
-    pub fn close(&self) {}
-}
 
-/// Checks a record that no process has open; what is wrong, in words.
-pub fn verify(_path: &Path) -> Result<Vec<String>, RecordError> {
-    Ok(Vec::new())
-}
+    /// Writes what waits and ends the thread. If the disk does not take it,
+    /// it is left to the journal.
+    pub fn close(&self) {
+        self.shared.end(true);
+    }
 
-impl Receipts for Record {
-    fn get(&self, _seq: Seq) -> Result<Option<Receipt>, ReceiptsError> {
-        Err(ReceiptsError("no receipts are kept yet".into()))
+    fn waiting(&self) -> &Waiting {
+        &self.shared.waiting
     }
-    fn list(
-        &self,
-        _filter: &ReceiptFilter,
-        _before: Option<Seq>,
-        _max: usize,
-    ) -> Result<Vec<Receipt>, ReceiptsError> {
-        Err(ReceiptsError("no receipts are kept yet".into()))
+
+    fn readers(&self) -> &Readers {
+        &self.shared.readers
     }
-    fn events(&self, _seq: Seq) -> Result<Vec<Happening>, ReceiptsError> {
-        Err(ReceiptsError("no receipts are kept yet".into()))
-    }
-    fn count(&self, _filter: &ReceiptFilter) -> Result<u64, ReceiptsError> {
-        Err(ReceiptsError("no receipts are kept yet".into()))
-    }
-    fn causes(&self, _filter: &ReceiptFilter) -> Result<Vec<CauseCount>, ReceiptsError> {
-        Err(ReceiptsError("no receipts are kept yet".into()))
+
+    fn rows_max(&self) -> usize {
+        self.shared.settings.batch_rows.max(1)
     }
 }
 
-impl Registry for Record {
-    fn list(&self, _kind: Kind) -> Result<Vec<Document>, RegistryError> {
-        Err(RegistryError::Storage("no documents are kept yet".into()))
+impl Shared {
+    fn end(&self, flush: bool) {
+        self.waiting.end(flush);
+        let thread = self.thread.lock();
+        let mut thread = thread.unwrap_or_else(PoisonError::into_inner);
+        if thread.take().is_some_and(|thread| thread.join().is_err()) {
+            self.waiting
+                .failed("the record's thread has panicked".to_owned());
+        }
     }
-    fn get(&self, _kind: Kind, _id: &str) -> Result<Option<Document>, RegistryError> {
-        Err(RegistryError::Storage("no documents are kept yet".into()))
-    }
-    fn change(&self, _change: Change<'_>, _audit: Audit<'_>) -> Result<u64, RegistryError> {
-        Err(RegistryError::Storage("no documents are kept yet".into()))
-    }
-    fn audit(&self, _audit: Audit<'_>) -> Result<(), RegistryError> {
-        Err(RegistryError::Storage("no documents are kept yet".into()))
-    }
-    fn audit_entries(
-        &self,
-        _since: Wall,
-        _before: Option<u64>,
-        _max: usize,
-    ) -> Result<Vec<AuditEntry>, RegistryError> {
-        Err(RegistryError::Storage("no documents are kept yet".into()))
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.end(false);
     }
 }

@@ -1,0 +1,178 @@
+//! What operators set, and who set it: here SQLite is the truth.
+//!
+//! A change and its line of audit are one transaction, on the disk before the
+//! call returns. A document that was taken away leaves a row without a value
+//! and keeps counting versions, so that an old version never fits by chance.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use outflow_core::time::Wall;
+use outflow_ports::registry::{Audit, AuditEntry, Change, Document, Kind, Registry, RegistryError};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+
+use super::Record;
+use super::words;
+
+/// The most entries of the audit in one answer.
+const ENTRIES_MAX: usize = 10_000;
+
+const COLUMNS: &str = "id, value, version, changed_at_ms";
+
+fn storage(error: rusqlite::Error) -> RegistryError {
+    RegistryError::Storage(error.to_string())
+}
+
+impl Registry for Record {
+    fn list(&self, kind: Kind) -> Result<Vec<Document>, RegistryError> {
+        let sql = format!("SELECT {COLUMNS} FROM documents WHERE kind = ?1 ORDER BY id");
+        let connection = self.registry_reader();
+        let mut select = connection.prepare_cached(&sql).map_err(storage)?;
+        let rows = select.query_map([kind.as_str()], |row| document(kind, row));
+        rows.and_then(Iterator::collect).map_err(storage)
+    }
+
+    fn get(&self, kind: Kind, id: &str) -> Result<Option<Document>, RegistryError> {
+        let sql = format!("SELECT {COLUMNS} FROM documents WHERE kind = ?1 AND id = ?2");
+        let connection = self.registry_reader();
+        let mut select = connection.prepare_cached(&sql).map_err(storage)?;
+        select
+            .query_row([kind.as_str(), id], |row| document(kind, row))
+            .optional()
+            .map_err(storage)
+    }
+
+    fn change(&self, change: Change<'_>, audit: Audit<'_>) -> Result<u64, RegistryError> {
+        self.write(|tables| {
+            let known = tables
+                .query_row(
+                    "SELECT version, value IS NOT NULL FROM documents WHERE kind = ?1 AND id = ?2",
+                    [change.kind.as_str(), change.id],
+                    |row| Ok((number(row, 0)?, row.get::<_, bool>(1)?)),
+                )
+                .optional()
+                .map_err(storage)?;
+            let (version, is_there) = known.unwrap_or((0, false));
+            let fits = match change.expected {
+                None => true,
+                Some(0) => !is_there,
+                Some(expected) => expected == version,
+            };
+            if !fits {
+                return Err(RegistryError::Conflict {
+                    kind: change.kind.as_str(),
+                    id: change.id.to_owned(),
+                    version,
+                });
+            }
+            put(tables, &change, version + 1, audit.at).map_err(storage)?;
+            note(tables, &audit).map_err(storage)?;
+            Ok(version + 1)
+        })
+    }
+
+    fn audit(&self, audit: Audit<'_>) -> Result<(), RegistryError> {
+        self.write(|tables| note(tables, &audit).map_err(storage))
+    }
+
+    fn audit_entries(
+        &self,
+        since: Wall,
+        before: Option<u64>,
+        max: usize,
+    ) -> Result<Vec<AuditEntry>, RegistryError> {
+        let connection = self.registry_reader();
+        let mut select = connection
+            .prepare_cached(
+                "SELECT no, at_ms, actor, action, target, detail FROM audit \
+                 WHERE at_ms >= ?1 AND no < ?2 ORDER BY no DESC LIMIT ?3",
+            )
+            .map_err(storage)?;
+        let before = before.map_or(i64::MAX, |no| i64::try_from(no).unwrap_or(i64::MAX));
+        let max = max.min(ENTRIES_MAX) as i64;
+        let rows = select.query_map(params![words::millis(since), before, max], entry);
+        rows.and_then(Iterator::collect).map_err(storage)
+    }
+}
+
+impl Record {
+    fn registry_reader(&self) -> MutexGuard<'_, Connection> {
+        let reader = self.shared.registry_reader.lock();
+        reader.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes, all or nothing.
+    fn write<T>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, RegistryError>,
+    ) -> Result<T, RegistryError> {
+        let _turn = self.shared.turns.take();
+        let writer = self.shared.registry_writer.lock();
+        let mut writer = writer.unwrap_or_else(PoisonError::into_inner);
+        let tables = writer
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(storage)?;
+        let done = change(&tables)?;
+        tables.commit().map_err(storage)?;
+        Ok(done)
+    }
+}
+
+fn put(
+    tables: &Transaction<'_>,
+    change: &Change<'_>,
+    version: u64,
+    at: Wall,
+) -> rusqlite::Result<()> {
+    let mut put = tables.prepare_cached(
+        "INSERT OR REPLACE INTO documents (kind, id, value, version, changed_at_ms) \
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    let kind = change.kind.as_str();
+    put.execute(params![
+        kind,
+        change.id,
+        change.value,
+        version.cast_signed(),
+        words::millis(at)
+    ])?;
+    Ok(())
+}
+
+fn note(tables: &Transaction<'_>, audit: &Audit<'_>) -> rusqlite::Result<()> {
+    let mut note = tables.prepare_cached(
+        "INSERT INTO audit (at_ms, actor, action, target, detail) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    note.execute(params![
+        words::millis(audit.at),
+        audit.actor,
+        audit.action,
+        audit.target,
+        audit.detail,
+    ])?;
+    Ok(())
+}
+
+fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(column)?.cast_unsigned())
+}
+
+fn document(kind: Kind, row: &Row<'_>) -> rusqlite::Result<Document> {
+    Ok(Document {
+        kind,
+        id: row.get(0)?,
+        value: row.get(1)?,
+        version: number(row, 2)?,
+        changed_at: words::wall(row.get(3)?),
+    })
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<AuditEntry> {
+    Ok(AuditEntry {
+        no: number(row, 0)?,
+        at: words::wall(row.get(1)?),
+        actor: row.get(2)?,
+        action: row.get(3)?,
+        target: row.get(4)?,
+        detail: row.get(5)?,
+    })
+}

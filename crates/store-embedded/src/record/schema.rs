@@ -1,0 +1,155 @@
+//! The tables, and the connections to them.
+//!
+//! A person with `sqlite3` can read them: states and classes are words, a
+//! destination is `isp:google`, times are milliseconds since 1970 and say so,
+//! and the view `receipts_readable` has them as text. The last twelve digits of
+//! a message's id are its `seq` in hexadecimal.
+//!
+//! `receipts` has two indexes, both cheap to keep: one by tenant, whose pages
+//! are few and hot, and one over the few messages that were not delivered.
+//! Retention needs none, since `seq` follows the time of acceptance.
+//!
+//! `user_version` is the format. A later one is refused, an earlier one is
+//! brought up step by step, each step in its own transaction.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::error::RecordError;
+
+/// Marks the file as a record: "OFrc".
+const APPLICATION_ID: i64 = 0x4f46_7263;
+
+/// How long a writer waits for another process, such as a person's `sqlite3`.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// What brings format N to format N + 1, at place N.
+const STEPS: [&str; 1] = ["
+CREATE TABLE receipts (
+    seq             INTEGER PRIMARY KEY,
+    state           TEXT    NOT NULL,
+    cause           TEXT,
+    accepted_at_ms  INTEGER NOT NULL,
+    settled_at_ms   INTEGER NOT NULL,
+    attempts        INTEGER NOT NULL,
+    account         TEXT,
+    tenant          TEXT    NOT NULL,
+    campaign        TEXT,
+    class           TEXT    NOT NULL,
+    channel         TEXT    NOT NULL,
+    pool            TEXT    NOT NULL,
+    destination     TEXT    NOT NULL,
+    sender_domain   TEXT,
+    error_class     TEXT,
+    error_code      INTEGER,
+    error_enhanced  TEXT,
+    error_rule      TEXT,
+    error_text      TEXT,
+    envelope        BLOB    NOT NULL,
+    timeline        TEXT    NOT NULL
+);
+CREATE INDEX receipts_by_tenant ON receipts (tenant, seq);
+CREATE INDEX receipts_not_delivered ON receipts (state, seq) WHERE state <> 'delivered';
+
+CREATE VIEW receipts_readable AS SELECT
+    printf('%012x', seq) AS id_ends_with, state, cause,
+    strftime('%Y-%m-%dT%H:%M:%fZ', accepted_at_ms / 1000.0, 'unixepoch') AS accepted_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', settled_at_ms / 1000.0, 'unixepoch') AS settled_at,
+    attempts, account, tenant, campaign, class, channel, pool, destination,
+    error_class, error_code, error_enhanced, error_text, timeline
+FROM receipts;
+
+CREATE TABLE position (
+    only_row        INTEGER PRIMARY KEY CHECK (only_row = 1),
+    journal         INTEGER NOT NULL
+);
+INSERT INTO position (only_row, journal) VALUES (1, 0);
+
+CREATE TABLE idempotency_keys (
+    hash            INTEGER PRIMARY KEY,
+    seq             INTEGER NOT NULL,
+    accepted_at_ms  INTEGER NOT NULL,
+    forget_at_ms    INTEGER NOT NULL
+);
+CREATE INDEX idempotency_keys_by_end ON idempotency_keys (forget_at_ms);
+
+CREATE TABLE documents (
+    kind            TEXT    NOT NULL,
+    id              TEXT    NOT NULL,
+    value           TEXT,
+    version         INTEGER NOT NULL,
+    changed_at_ms   INTEGER NOT NULL,
+    PRIMARY KEY (kind, id)
+) WITHOUT ROWID;
+
+CREATE TABLE audit (
+    no              INTEGER PRIMARY KEY AUTOINCREMENT,
+    at_ms           INTEGER NOT NULL,
+    actor           TEXT    NOT NULL,
+    action          TEXT    NOT NULL,
+    target          TEXT    NOT NULL,
+    detail          TEXT    NOT NULL
+);
+CREATE INDEX audit_by_time ON audit (at_ms);
+"];
+
+/// The format this release writes.
+pub const FORMAT: i64 = STEPS.len() as i64;
+
+/// A connection that writes, durably at each commit. A file that is not ours
+/// to write is left as it is.
+pub fn writer(path: &Path) -> Result<Connection, RecordError> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY)?;
+    format_of(&connection)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "cache_size", -65_536)?;
+    connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
+    connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    Ok(connection)
+}
+
+/// A connection that only reads; it never waits for one that writes.
+pub fn reader(path: &Path) -> Result<Connection, RecordError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    connection.pragma_update(None, "cache_size", -8_192)?;
+    Ok(connection)
+}
+
+/// The format of a record, or why it cannot be used here.
+pub fn format_of(connection: &Connection) -> Result<i64, RecordError> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (format, application) = (pragma("user_version")?, pragma("application_id")?);
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let is_empty = format == 0 && application == 0 && tables == 0;
+    if !is_empty && application != APPLICATION_ID {
+        return Err(RecordError::Foreign);
+    }
+    if format > FORMAT {
+        let known = FORMAT;
+        return Err(RecordError::Newer {
+            found: format,
+            known,
+        });
+    }
+    Ok(format)
+}
+
+/// Brings a record to the format of this release.
+pub fn migrate(connection: &mut Connection) -> Result<(), RecordError> {
+    let format = format_of(connection)?;
+    for (step, to) in STEPS.iter().zip(1..).filter(|(_, to)| *to > format) {
+        let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        change.execute_batch(step)?;
+        change.pragma_update(None, "application_id", APPLICATION_ID)?;
+        change.pragma_update(None, "user_version", to)?;
+        change.commit()?;
+    }
+    Ok(())
+}
