@@ -24,7 +24,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::boot::{BootTime, LastRecord};
 use crate::clerk::{Clerk, Papers};
 use crate::index::Index;
-use crate::index::slots::{Micros, Stand};
+use crate::index::slots::{Stamp, Stand};
 use crate::journal::entry::OldKey;
 use crate::journal::place::Place;
 use crate::journal::task::{Answer, Numbered, Order, Task};
@@ -155,7 +155,7 @@ impl EmbeddedStore {
                 refused,
             });
         }
-        let accepted_at = Micros::floor(now.wall).wall();
+        let accepted_at = Stamp::floor(now.wall).wall();
         let mut numbered = Vec::with_capacity(messages.len());
         for message in messages {
             self.name_again(message.flow);

@@ -15,7 +15,7 @@ use outflow_core::handle::FlowId;
 use outflow_core::message::{Seq, State};
 use outflow_core::time::Wall;
 
-use super::slots::{Micros, Slot, Stand};
+use super::slots::{Stamp, Slot, Stand};
 use super::{Index, Reserved};
 use crate::journal::entry::{Context, Tried};
 use crate::journal::place::Place;
@@ -32,8 +32,8 @@ impl Index {
             recipient: it.message.recipient.0,
             key: it.key,
             flow: it.message.flow.0,
-            expires_at: Micros::of(it.message.expires_at),
-            accepted_at: Micros::of(it.given.accepted_at),
+            expires_at: Stamp::of(it.message.expires_at),
+            accepted_at: Stamp::of(it.given.accepted_at),
             stand: Stand::Dead,
             ..Slot::default()
         };

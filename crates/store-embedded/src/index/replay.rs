@@ -13,7 +13,7 @@ use outflow_core::message::{Seq, State};
 use outflow_core::time::Wall;
 
 use super::keys::Remembered;
-use super::slots::{Micros, Slot, Stand};
+use super::slots::{Stamp, Slot, Stand};
 use super::{Flow, Index, Reserved};
 use crate::journal::entry::{Entry, Tried, Written};
 use crate::journal::place::Place;
@@ -132,8 +132,8 @@ impl Index {
             recipient: message.recipient,
             key: message.key,
             flow: message.flow.0,
-            expires_at: Micros::of(message.expires_at),
-            accepted_at: Micros::of(message.accepted_at),
+            expires_at: Stamp::of(message.expires_at),
+            accepted_at: Stamp::of(message.accepted_at),
             stand: Stand::Dead,
             ..Slot::default()
         };

@@ -45,37 +45,34 @@ pub enum Stand {
 /// The low half of a number. Of two messages alive at once no two share it.
 pub type Low = u32;
 
-/// A time on the wall clock in 48 bits: microseconds.
+/// A time on the wall clock in 48 bits: steps of 10 microseconds since 2020.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Micros {
-    low: u32,
-    high: u16,
-}
+pub struct Stamp([u16; 3]);
 
-impl Micros {
+impl Stamp {
+    const STEP: u64 = 10_000;
+    const FIRST: i64 = 1_577_836_800_000_000_000;
+    /// Later than the year 2109 is never.
     const NEVER: u64 = (1 << 48) - 1;
 
     /// This time, rounded up.
     pub fn of(at: Wall) -> Self {
-        let micros = u64::try_from(at.0).unwrap_or(0).div_ceil(1_000);
-        // Far enough away to be never: the year 10,889.
-        let micros = micros.min(Self::NEVER);
-        Self {
-            low: micros as u32,
-            high: (micros >> 32) as u16,
-        }
+        let since = at.since(Wall(Self::FIRST)).0;
+        let steps = since.div_ceil(Self::STEP).min(Self::NEVER);
+        Self([steps as u16, (steps >> 16) as u16, (steps >> 32) as u16])
     }
 
     /// This time, rounded down.
     pub fn floor(at: Wall) -> Self {
-        Self::of(Wall(at.0.saturating_sub(999)))
+        Self::of(Wall(at.0.saturating_sub(Self::STEP as i64 - 1)))
     }
 
     /// As a time.
     pub fn wall(self) -> Wall {
-        match u64::from(self.high) << 32 | u64::from(self.low) {
+        let [low, middle, high] = self.0.map(u64::from);
+        match high << 32 | middle << 16 | low {
             Self::NEVER => Wall::NEVER,
-            micros => Wall((micros * 1_000) as i64),
+            steps => Wall(Self::FIRST + (steps * Self::STEP) as i64),
         }
     }
 }
@@ -94,8 +91,8 @@ pub struct Slot {
     pub next: Low,
     pub prev: Low,
     pub ordinal: u32,
-    pub expires_at: Micros,
-    pub accepted_at: Micros,
+    pub expires_at: Stamp,
+    pub accepted_at: Stamp,
     /// `u16::MAX` if the true cost stands elsewhere.
     pub cost: u16,
     pub stand: Stand,

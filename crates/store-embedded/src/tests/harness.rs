@@ -177,7 +177,7 @@ impl Harness for Rig {
 
     fn advance(&mut self, to: Mono) {
         self.settle();
-        let to = to.0.next_multiple_of(1_000);
+        let to = to.0.next_multiple_of(10_000);
         self.clock.0.fetch_max(to, SeqCst);
     }
 

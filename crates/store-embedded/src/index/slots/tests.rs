@@ -60,8 +60,10 @@ fn the_low_half_names_a_living_message() {
 
 #[test]
 fn times_round_up_and_never_is_never() {
-    assert_eq!(Micros::of(Wall(1_001)).wall(), Wall(2_000));
-    assert_eq!(Micros::floor(Wall(1_999)).wall(), Wall(1_000));
-    assert_eq!(Micros::floor(Wall(2_000)).wall(), Wall(2_000));
-    assert_eq!(Micros::of(Wall::NEVER).wall(), Wall::NEVER);
+    let noon: i64 = 1_800_000_000_000_000_000;
+    let near = |nanos| Wall(noon + nanos);
+    assert_eq!(Stamp::of(near(1)).wall(), near(10_000));
+    assert_eq!(Stamp::floor(near(19_999)).wall(), near(10_000));
+    assert_eq!(Stamp::floor(near(10_000)).wall(), near(10_000));
+    assert_eq!(Stamp::of(Wall::NEVER).wall(), Wall::NEVER);
 }
