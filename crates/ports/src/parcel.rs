@@ -20,6 +20,12 @@ pub struct Parcel {
 pub trait ParcelSource: Send + Sync {
     /// The parcel whose envelope and body lie at these places.
     fn read(&self, envelope: u64, body: u64) -> io::Result<Parcel>;
+
+    /// Only the envelope of that parcel; a source that can leaves the body
+    /// where it is.
+    fn read_envelope(&self, envelope: u64, body: u64) -> io::Result<Arc<[u8]>> {
+        Ok(self.read(envelope, body)?.envelope)
+    }
 }
 
 /// Where a parcel lies.
@@ -43,6 +49,11 @@ impl ParcelRef {
     /// Reads it. May wait for a disk.
     pub fn read(&self) -> io::Result<Parcel> {
         self.source.read(self.envelope, self.body)
+    }
+
+    /// Reads what belongs to the message alone. May wait for a disk.
+    pub fn read_envelope(&self) -> io::Result<Arc<[u8]>> {
+        self.source.read_envelope(self.envelope, self.body)
     }
 }
 
