@@ -1,0 +1,30 @@
+//! The settings of Outflow: as they are written, checked, and in force.
+//!
+//! Nothing here talks to the network, and nothing reads the environment by
+//! itself. The same fields are read from the file and over the API, and held
+//! against the same table of keys.
+//!
+//! In reading order: [`problem`] (what is wrong and where), [`nearest`] (what
+//! was probably meant), [`figure`] and [`written`] (times, sizes, shares as
+//! people write them), [`secret`]; [`key`], [`form`] and [`check`] (what a key
+//! is and how a value is held against it), [`keys`] (the one table of them);
+//! [`account`], [`policy`], [`merge`](mod@merge) (what the API changes as well).
+
+pub mod account;
+pub mod check;
+pub mod figure;
+pub mod form;
+pub mod key;
+pub mod keys;
+pub mod merge;
+pub mod nearest;
+pub mod policy;
+pub mod problem;
+pub mod secret;
+pub mod written;
+
+pub use account::{Account, RawAccount, TransportSettings};
+pub use merge::merge;
+pub use policy::{RawPolicy, ValidPolicy, match_of_path, path_of_match};
+pub use problem::{Invalid, Problem};
+pub use secret::{Secret, SecretSource};
