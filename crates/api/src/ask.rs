@@ -17,7 +17,9 @@ pub async fn ask<T: Send + 'static>(question: impl FnOnce(Then<T>)) -> Result<T,
 }
 
 /// Does something that waits for a disk, away from the executor.
-pub async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+pub async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|_| Problem::new(Code::Internal, "the request could not be finished"))

@@ -87,7 +87,11 @@ pub async fn list(
 ) -> Result<Json<AuditPage>, Problem> {
     let bad = |detail: String| Problem::new(Code::InvalidQuery, detail);
     let since = match query.since.as_deref() {
-        Some(text) => Stamp::parse(text).map_err(|wrong| bad(format!("since: {wrong}")))?.0,
+        Some(text) => {
+            Stamp::parse(text)
+                .map_err(|wrong| bad(format!("since: {wrong}")))?
+                .0
+        }
         None => Wall(0),
     };
     let max = query.limit.unwrap_or(PAGE);

@@ -94,9 +94,7 @@ impl Caller {
     /// a bound caller asks about others does not exist.
     pub fn tenant_or(&self, asked: Option<String>) -> Result<Option<String>, Problem> {
         match (&self.tenant, asked) {
-            (Some(own), Some(asked)) if own.as_str() != asked => {
-                Err(Problem::not_found("tenant"))
-            }
+            (Some(own), Some(asked)) if own.as_str() != asked => Err(Problem::not_found("tenant")),
             (Some(own), _) => Ok(Some(own.as_str().to_owned())),
             (None, asked) => Ok(asked),
         }

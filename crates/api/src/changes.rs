@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use axum::http::{HeaderMap, header};
 use outflow_ports::registry::{Audit, Change, Kind};
 use serde_json::Value;
 
 use crate::ask::on_disk;
 use crate::events::Notice;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::state::ApiState;
 
 /// A change to one document.
@@ -80,4 +81,19 @@ impl ApiState {
         .await??;
         Ok(())
     }
+}
+
+/// The version that a change is made to: `If-Match` must name the one in force,
+/// if it is sent. 0, for what the file set or nobody did, is left to the
+/// registry, which still has a version of what was taken away.
+pub fn expected(headers: &HeaderMap, version: u64) -> Result<Option<u64>, Problem> {
+    if let Some(value) = headers.get(header::IF_MATCH) {
+        let text = value.to_str().unwrap_or_default().trim();
+        let wanted = text.trim_matches('"').parse::<u64>().ok();
+        if text != "*" && wanted != Some(version) {
+            let detail = format!("it is at version {version} now");
+            return Err(Problem::new(Code::Conflict, detail));
+        }
+    }
+    Ok((version > 0).then_some(version))
 }

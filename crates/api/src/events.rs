@@ -164,7 +164,11 @@ impl Listener {
             };
             match heard {
                 Ok(notice) if self.wants(&notice) => {
-                    return Some(Event::default().event(notice.kind.as_str()).data(&notice.data));
+                    return Some(
+                        Event::default()
+                            .event(notice.kind.as_str())
+                            .data(&notice.data),
+                    );
                 }
                 Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => {
@@ -230,7 +234,10 @@ pub async fn listen(
     Asked(Query(query)): Asked<Query<EventsQuery>>,
 ) -> Result<impl axum::response::IntoResponse, Problem> {
     let words = query.kinds.as_deref().unwrap_or_default();
-    let kinds = words.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let kinds = words
+        .split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty());
     let kinds = kinds.map(kind).collect::<Result<_, _>>()?;
     let listener = state.events.listen((*may).clone(), kinds)?;
     let events = Sse::new(Listening(Some(next_of(listener))));

@@ -155,7 +155,10 @@ pub async fn hold(request: Request, state: &ApiState, max: usize) -> Result<Held
 }
 
 fn too_large(max: usize) -> Problem {
-    Problem::new(Code::TooLarge, format!("a body has at most {max} bytes here"))
+    Problem::new(
+        Code::TooLarge,
+        format!("a body has at most {max} bytes here"),
+    )
 }
 
 /// Reads JSON. An error names its field, below `base`; finding it takes a

@@ -24,7 +24,9 @@ const TOKEN_BYTES_MAX: usize = 128;
 
 /// What a token may do; each includes what those below it may, but `metrics`,
 /// which stands alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// Read metrics, nothing else.
@@ -146,7 +148,11 @@ impl Tokens {
     /// that cannot be read opens nothing.
     pub fn of(documents: &[Document]) -> Self {
         let known = documents.iter().filter_map(known);
-        Self(known.map(|known| (known.id.clone(), known.into())).collect())
+        Self(
+            known
+                .map(|known| (known.id.clone(), known.into()))
+                .collect(),
+        )
     }
 
     /// Whom `token` stands for.

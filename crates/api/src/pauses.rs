@@ -155,7 +155,9 @@ pub(crate) async fn pause(
         return Err(Problem::new(Code::Conflict, detail));
     }
     // Numbers are never used again: those taken away are still listed.
-    let numbers = documents.iter().filter_map(|document| document.id.parse().ok());
+    let numbers = documents
+        .iter()
+        .filter_map(|document| document.id.parse().ok());
     let number: u64 = numbers.max().unwrap_or(0) + 1;
     let pause = Pause {
         about: matches.to_string(),
@@ -241,7 +243,9 @@ pub async fn add(
     if let Some(tenant) = may.tenant_or(terms.get("tenant").cloned())? {
         terms.insert("tenant".to_owned(), tenant);
     }
-    let pairs = terms.iter().map(|(word, name)| (word.as_str(), name.as_str()));
+    let pairs = terms
+        .iter()
+        .map(|(word, name)| (word.as_str(), name.as_str()));
     let matches =
         Match::from_pairs(pairs).map_err(|wrong| Problem::field("/match", wrong.to_string()))?;
     let mut scopes = matches.scopes().iter();

@@ -1,7 +1,7 @@
 //! What every handler has at hand.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -13,10 +13,14 @@ use outflow_ports::receipts::Receipts;
 use outflow_ports::registry::{Kind, Registry, RegistryError};
 use tokio::sync::Semaphore;
 
+use crate::book::{AccountSink, Book, StartValues};
+use crate::dead_letters::replay::Replays;
 use crate::events::Events;
 use crate::extract::BUDGET_UNIT;
 use crate::grant::Tokens;
 use crate::messages::naming::Naming;
+use crate::pauses::Pause;
+use crate::stamp::Stamp;
 
 /// Reads the wall clock.
 pub trait Clock: Send + Sync {
@@ -74,6 +78,8 @@ pub struct Parts {
     pub metrics: Arc<dyn Metrics>,
     pub readiness: Arc<dyn Readiness>,
     pub clock: Arc<dyn Clock>,
+    pub start: StartValues,
+    pub account_sink: Arc<dyn AccountSink>,
     pub bounds: Bounds,
 }
 
@@ -94,6 +100,9 @@ pub struct Inner {
     pub(crate) bounds: Bounds,
     pub(crate) tokens: ArcSwap<Tokens>,
     pub(crate) naming: Naming,
+    pub(crate) book: Book,
+    pub(crate) replays: Replays,
+    pub(crate) openapi: OnceLock<String>,
     pub(crate) body_budget: Arc<Semaphore>,
     pub(crate) requests: Semaphore,
     /// Where the application publishes what happens.
@@ -119,9 +128,26 @@ pub enum StartError {
 }
 
 impl ApiState {
-    /// Reads what operators set. Waits for the disk.
+    /// Reads what operators set and puts it in force. Waits for the disk.
     pub fn new(parts: Parts) -> Result<Self, StartError> {
         let tokens = Tokens::of(&parts.registry.list(Kind::Token)?);
+        let now = parts.clock.now();
+        let control = Arc::clone(&parts.control);
+        let book = Book::open(
+            parts.start,
+            &*parts.registry,
+            control,
+            parts.account_sink,
+            now,
+        )?;
+        for document in parts.registry.list(Kind::Pause)? {
+            if let Some((id, matches, pause)) = Pause::of(&document)
+                && !pause.is_over(now)
+            {
+                let until = pause.until.map(|Stamp(until)| until);
+                parts.control.pause(id, matches, until);
+            }
+        }
         let Bounds {
             held_bytes_max,
             requests_max,
@@ -139,6 +165,9 @@ impl ApiState {
             bounds: parts.bounds,
             tokens: ArcSwap::from_pointee(tokens),
             naming: Naming::new()?,
+            book,
+            replays: Replays::default(),
+            openapi: OnceLock::new(),
             body_budget: Arc::new(Semaphore::new(held_bytes_max / BUDGET_UNIT)),
             requests: Semaphore::new(requests_max),
             events: Events::default(),

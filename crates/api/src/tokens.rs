@@ -117,7 +117,10 @@ impl TokenForm {
             ("from_domains", self.from_domains.len()),
         ];
         for (field, _) in lists.iter().filter(|(_, count)| *count > LIST_MAX) {
-            wrong(format!("/{field}"), format!("has more than {LIST_MAX} entries"));
+            wrong(
+                format!("/{field}"),
+                format!("has more than {LIST_MAX} entries"),
+            );
         }
         for (at, class) in self.classes.iter().enumerate() {
             if let Err(error) = class.parse::<Class>() {

@@ -114,7 +114,9 @@ fn is_local(local: &str) -> bool {
     if local.is_empty() || local.len() > LOCAL_BYTES_MAX {
         return false;
     }
-    let quoted = local.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let quoted = local
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
     if let Some(inside) = quoted {
         return !inside.is_empty()
             && inside
@@ -155,7 +157,9 @@ impl Mailbox {
         }
         let (display, address) = rest.rsplit_once('<').ok_or(AddressError::Display)?;
         let display = display.trim_matches(' ');
-        let quoted = display.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        let quoted = display
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'));
         let display = quoted.unwrap_or(display);
         if display.len() > DISPLAY_BYTES_MAX || display.contains(['<', '>', '"', '\\']) {
             return Err(AddressError::Display);

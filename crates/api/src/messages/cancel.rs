@@ -74,7 +74,9 @@ async fn live(
     match find(state, caller, id).await? {
         FoundMessage::Live(live) => {
             let actor = &caller.name;
-            state.audit(actor, action, id.to_owned(), Value::Null).await?;
+            state
+                .audit(actor, action, id.to_owned(), Value::Null)
+                .await?;
             Ok(MessageId::new(live.accepted_at, live.seq))
         }
         FoundMessage::Settled(receipt) => Err(settled(receipt.state.as_str())),

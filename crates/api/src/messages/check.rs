@@ -72,7 +72,8 @@ struct Faults<'a> {
 impl Faults<'_> {
     fn add(&mut self, field: &str, detail: impl ToString) {
         let pointer = format!("{}/{field}", self.base);
-        self.found.push(FieldError::new(pointer, detail.to_string()));
+        self.found
+            .push(FieldError::new(pointer, detail.to_string()));
     }
 
     /// The value, or a fault at `field`.
@@ -272,7 +273,10 @@ impl Letter {
             OneOrMany::Many(list) => ("to/", list),
         };
         if to.len() + self.cc.len() + self.bcc.len() > RECIPIENTS_MAX {
-            faults.add("to", format!("has too many recipients: at most {RECIPIENTS_MAX}"));
+            faults.add(
+                "to",
+                format!("has too many recipients: at most {RECIPIENTS_MAX}"),
+            );
             return None;
         }
         let to = mailboxes(faults, field, &to);

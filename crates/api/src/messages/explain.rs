@@ -78,7 +78,9 @@ async fn of_live(state: &ApiState, live: LiveMessage) -> Result<Explained, Probl
         MessageState::Deferred => {
             answer.eta = live.due_at.map(Stamp);
             answer.deferred_until = answer.eta;
-            answer.waiting_on.push(WaitingOn::plain("due_time", answer.eta));
+            answer
+                .waiting_on
+                .push(WaitingOn::plain("due_time", answer.eta));
             answer.summary = match answer.eta {
                 Some(until) => format!("It waits for its time: {until}."),
                 None => "It waits for its time.".to_owned(),

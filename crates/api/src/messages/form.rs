@@ -149,8 +149,10 @@ pub struct BatchForm {
 #[derive(Debug, ToSchema)]
 #[schema(as = Submission)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "says in the OpenAPI document what can be submitted")]
-#[expect(clippy::large_enum_variant, reason = "never built")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "never built: it describes what can be submitted"
+)]
 pub enum SubmitForm {
     /// One.
     One(MessageForm),

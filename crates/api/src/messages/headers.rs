@@ -41,7 +41,9 @@ pub fn objection(name: &str, value: &str) -> Option<String> {
     let lower = name.to_ascii_lowercase();
     let starts = RESERVED_STARTS.iter();
     if RESERVED.contains(&lower.as_str()) || starts.clone().any(|start| lower.starts_with(start)) {
-        return Some("is not for senders to set as a header: use the field of the message".to_owned());
+        return Some(
+            "is not for senders to set as a header: use the field of the message".to_owned(),
+        );
     }
     let value = value.replace('\t', " ");
     let wrong = bounded::line(&value, VALUE_BYTES_MAX).err()?;

@@ -91,7 +91,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    fn pairs(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         let fields = [
             ("tenant", &self.tenant),
             ("campaign", &self.campaign),

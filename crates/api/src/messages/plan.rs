@@ -79,10 +79,12 @@ impl Planner<'_> {
                 let lines = lines.filter(|line| !line.trim_ascii().is_empty());
                 self.several(lines, "")
             }
-            Media::Json if looks_like_batch(bytes) => match serde_json::from_slice::<Batch<'_>>(bytes) {
-                Ok(batch) => self.several(texts(&batch), "/messages"),
-                Err(error) => Err(bad_batch(&error)),
-            },
+            Media::Json if looks_like_batch(bytes) => {
+                match serde_json::from_slice::<Batch<'_>>(bytes) {
+                    Ok(batch) => self.several(texts(&batch), "/messages"),
+                    Err(error) => Err(bad_batch(&error)),
+                }
+            }
             Media::Json => self.one_or_several(bytes),
         }
     }

@@ -39,8 +39,8 @@ pub async fn raw(
         .await?;
     let parcel = on_disk(move || parcel.read()).await?.map_err(|_| gone())?;
     let opened = parcel.open();
-    let (envelope, content) = opened
-        .map_err(|_| Problem::new(Code::Internal, "the stored message cannot be read"))?;
+    let (envelope, content) =
+        opened.map_err(|_| Problem::new(Code::Internal, "the stored message cannot be read"))?;
     Ok(Json(serde_json::json!({
         "envelope": envelope,
         "content": content,
