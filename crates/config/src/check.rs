@@ -45,7 +45,9 @@ pub fn unknown(name: &str, keys: &[Key]) -> String {
 /// goes.
 fn is_sound(value: &mut Value, form: &Form, pointer: &str, problems: &mut Problems) -> bool {
     match (form, value) {
-        (Form::Table(keys), value @ Value::Object(_)) => {
+        // What is no table is emptied, not removed, so that the entries behind
+        // it keep their places.
+        (Form::Table(keys), value) => {
             table(value, keys, pointer, problems);
             true
         }

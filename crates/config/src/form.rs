@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use jiff::Timestamp;
 use outflow_core::limit::parse::{ParseError, RateOrShare};
-use outflow_core::limit::spec::LimitSpec;
+use outflow_core::limit::spec::{LimitSpec, Rate};
 use outflow_core::policy::matcher::Match;
 use outflow_core::reply::{Reply, Stage};
 use serde_json::Value;
@@ -48,6 +48,9 @@ pub fn read(value: &Value, form: &Form) -> Result<(), String> {
                 Form::Rate => {
                     return rate(&number.to_string()).map(drop).map_err(one_line);
                 }
+                Form::PlainRate => {
+                    return Rate::parse(&number.to_string()).map(drop).map_err(one_line);
+                }
                 Form::Limit => {
                     let limit = LimitSpec::parse(&number.to_string());
                     return limit.map(drop).map_err(one_line);
@@ -70,6 +73,7 @@ fn is_text(text: &str, form: &Form) -> Option<Result<(), String>> {
             let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
             text.chars().count() <= *max && text.chars().all(is_plain)
         }
+        Form::Path => is_line,
         Form::Secret => (1..=SECRET_BYTES_MAX).contains(&text.len()),
         Form::Name => is_line && is_name(text),
         Form::Id => is_line && is_name(text) && text.chars().all(is_id_letter),
@@ -78,6 +82,7 @@ fn is_text(text: &str, form: &Form) -> Option<Result<(), String>> {
         Form::Size(min, max) => figure::size(text).is_some_and(|it| (*min..=*max).contains(&it)),
         Form::Share => figure::share(text).is_some(),
         Form::Rate if is_line => return Some(rate(text).map(drop).map_err(one_line)),
+        Form::PlainRate if is_line => return Some(Rate::parse(text).map(drop).map_err(one_line)),
         Form::Limit if is_line => {
             return Some(LimitSpec::parse(text).map(drop).map_err(one_line));
         }

@@ -18,6 +18,9 @@ pub struct Key {
     pub default: Option<&'static str>,
     /// A value to show where there is no default.
     pub example: Option<&'static str>,
+    /// Whether it stays out of the example of an account or policy, because it
+    /// is another way to write something else, or rarely wanted.
+    pub is_aside: bool,
     /// What it means, in a sentence or two.
     pub doc: &'static str,
 }
@@ -30,6 +33,7 @@ impl Key {
             form,
             default: None,
             example: None,
+            is_aside: false,
             doc,
         }
     }
@@ -38,6 +42,13 @@ impl Key {
     #[must_use]
     pub const fn default(mut self, toml: &'static str) -> Self {
         self.default = Some(toml);
+        self
+    }
+
+    /// The same, left out of the example as a whole.
+    #[must_use]
+    pub const fn aside(mut self) -> Self {
+        self.is_aside = true;
         self
     }
 
@@ -54,6 +65,8 @@ impl Key {
 pub enum Form {
     /// Any text, of at most so many characters, none of them a control.
     Text(usize),
+    /// The path of a file or folder.
+    Path,
     /// A name: text that is short and not `*`.
     Name,
     /// The name of something that has a URL of its own.
@@ -74,6 +87,8 @@ pub enum Form {
     Share,
     /// A rate, or a share of another, as text or number.
     Rate,
+    /// A rate that is neither spaced nor a share.
+    PlainRate,
     /// An entry of a list of limits.
     Limit,
     /// Address and port.
@@ -107,6 +122,7 @@ impl Form {
     pub fn wanted(&self) -> String {
         match self {
             Self::Text(max) => format!("text of at most {max} characters"),
+            Self::Path => "a path".to_owned(),
             Self::Name => "a name of at most 128 characters".to_owned(),
             Self::Id => "a name of letters, digits and . _ - + @ :".to_owned(),
             Self::Word(words) => match words {
@@ -132,6 +148,7 @@ impl Form {
                 "a rate such as \"40/s\", \"40/s spaced\" or \"10%\", or a number for so many a second"
                     .to_owned()
             }
+            Self::PlainRate => "a rate such as \"5/s\", or a number for so many a second".to_owned(),
             Self::Limit => {
                 "a limit such as \"14/s burst 28\", \"600/min\" or \"50k/day@America/Los_Angeles\""
                     .to_owned()

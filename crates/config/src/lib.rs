@@ -8,23 +8,35 @@
 //! was probably meant), [`figure`] and [`written`] (times, sizes, shares as
 //! people write them), [`secret`]; [`key`], [`form`] and [`check`] (what a key
 //! is and how a value is held against it), [`keys`] (the one table of them);
-//! [`account`], [`policy`], [`merge`](mod@merge) (what the API changes as well).
+//! [`account`], [`policy`], [`merge`](mod@merge) (what the API changes as well);
+//! [`document`], [`environment`], [`raw`], [`valid`] and [`load`] (the whole
+//! file and what goes over it), [`show`] and [`reference`](mod@reference).
 
 pub mod account;
 pub mod check;
+pub mod document;
+pub mod environment;
 pub mod figure;
 pub mod form;
 pub mod key;
 pub mod keys;
+pub mod load;
 pub mod merge;
 pub mod nearest;
 pub mod policy;
 pub mod problem;
+pub mod raw;
+pub mod reference;
 pub mod secret;
+pub mod show;
+pub mod valid;
 pub mod written;
 
 pub use account::{Account, RawAccount, TransportSettings};
+pub use load::{LoadError, Origin};
 pub use merge::merge;
 pub use policy::{RawPolicy, ValidPolicy, match_of_path, path_of_match};
 pub use problem::{Invalid, Problem};
+pub use reference::{default_toml, reference_markdown};
 pub use secret::{Secret, SecretSource};
+pub use valid::Settings;

@@ -1,7 +1,7 @@
 //! What somebody probably meant.
 
-/// The word that takes the fewest edits to get to, if these are less than half
-/// of it. Long texts are nobody's typing error.
+/// The word that takes the fewest edits to get to, if these are at most half of
+/// it; of several the one of about the same length. Long texts are nobody's typing error.
 pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if text.len() > 64 {
         return None;
@@ -9,10 +9,17 @@ pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Opti
     let text = text.to_lowercase().replace('-', "_");
     words
         .into_iter()
-        .map(|word| (edits(&text, word), word))
-        .filter(|(edits, word)| edits * 2 <= word.chars().count())
+        .map(|word| {
+            let length = word.chars().count();
+            (
+                edits(&text, word),
+                length.abs_diff(text.chars().count()),
+                word,
+            )
+        })
+        .filter(|(edits, _, word)| edits * 2 <= word.chars().count())
         .min()
-        .map(|(_, word)| word)
+        .map(|(.., word)| word)
 }
 
 /// How many letters must be put in, left out, changed or swapped with the next

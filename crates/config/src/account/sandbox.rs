@@ -90,8 +90,10 @@ pub enum RawLatency {
     /// Mostly near a median, with a long tail.
     Spread {
         /// The median.
+        #[serde(skip_serializing_if = "Option::is_none")]
         p50: Option<String>,
         /// What one in a hundred exceeds.
+        #[serde(skip_serializing_if = "Option::is_none")]
         p99: Option<String>,
     },
 }

@@ -4,7 +4,6 @@
 //! `host` on a sandbox means that somebody believes mail is going out.
 
 use outflow_core::account::{AccountSpec, SessionKind, Sessions};
-use outflow_core::limit::parse::RateOrShare;
 use outflow_core::limit::spec::Rate;
 use outflow_core::name::Name;
 use outflow_core::time::Nanos;
@@ -13,7 +12,6 @@ use super::limits;
 use super::raw::RawAccount;
 use super::transport::{self, Kind, TransportSettings};
 use crate::figure;
-use crate::form;
 use crate::problem::{Invalid, Problems};
 
 /// Request slots of a sandbox, if nobody says.
@@ -98,7 +96,7 @@ fn sessions(raw: &RawAccount, kind: Kind, problems: &mut Problems) -> Sessions {
         messages_per_session: raw
             .max_messages_per_connection
             .unwrap_or(usual.messages_per_session),
-        connect_rate: connect_rate(raw, problems),
+        connect_rate: connect_rate(raw),
         idle_timeout: idle_timeout(raw).unwrap_or(usual.idle_timeout),
     }
 }
@@ -107,13 +105,7 @@ fn idle_timeout(raw: &RawAccount) -> Option<Nanos> {
     raw.idle_timeout.as_deref().and_then(figure::span)
 }
 
-fn connect_rate(raw: &RawAccount, problems: &mut Problems) -> Option<Rate> {
+fn connect_rate(raw: &RawAccount) -> Option<Rate> {
     let written = raw.connect_rate.as_ref()?;
-    match form::rate(&written.text()) {
-        Ok((RateOrShare::Rate(rate), false)) => Some(rate),
-        _ => {
-            problems.add("/connect_rate", "write a plain rate such as \"5/s\"");
-            None
-        }
-    }
+    Rate::parse(&written.text()).ok()
 }

@@ -9,7 +9,7 @@ use crate::key::{Form, Key};
 const COUNT: Form = Form::Whole(0, u32::MAX as u64);
 const SESSIONS: Form = Form::Whole(1, 100_000);
 const LATENCY: Form = Form::Span(Nanos::ZERO, Nanos::from_secs(3_600));
-const PATH: Form = Form::Text(1_024);
+const PATH: Form = Form::Path;
 
 /// The keys of an account.
 pub const ACCOUNT: &[Key] = &[
@@ -37,19 +37,22 @@ pub const ACCOUNT: &[Key] = &[
         Form::Name,
         "The only tenant that the account serves. Without it, all.",
     )
-    .example("\"acme\""),
+    .example("\"acme\"")
+    .aside(),
     Key::new(
         "brand",
         Form::Name,
         "The registered brand it sends for, which policies can match.",
     )
-    .example("\"acme-us\""),
+    .example("\"acme-us\"")
+    .aside(),
     Key::new(
         "ip",
         Form::Name,
         "The sending address, which policies can match. Without it, `source_ip`.",
     )
-    .example("\"192.0.2.10\""),
+    .example("\"192.0.2.10\"")
+    .aside(),
     Key::new(
         "host",
         Form::Host,
@@ -76,7 +79,8 @@ pub const ACCOUNT: &[Key] = &[
         "Another way to write `tls`: true is implicit TLS on port 465 and STARTTLS on others; \
          false is STARTTLS, required and verified.",
     )
-    .example("true"),
+    .example("true")
+    .aside(),
     Key::new("user", Form::Text(256), "The name to log in with.").example("\"sender\""),
     Key::new(
         "password",
@@ -91,17 +95,23 @@ pub const ACCOUNT: &[Key] = &[
     )
     .example("\"SMTP_PASSWORD\""),
     Key::new("password_file", PATH, "The file that holds the password.")
-        .example("\"/run/secrets/smtp\""),
-    Key::new("source_ip", Form::Ip, "The local address of connections.").example("\"192.0.2.10\""),
+        .example("\"/run/secrets/smtp\"")
+        .aside(),
+    Key::new("source_ip", Form::Ip, "The local address of connections.")
+        .example("\"192.0.2.10\"")
+        .aside(),
     Key::new(
         "helo",
         Form::Host,
         "What we call ourselves. Without it, the machine's name.",
     )
-    .example("\"mail.example.com\""),
-    Key::new("dkim", Form::Table(DKIM), "How mail is signed.").example(
-        "{ domain = \"example.com\", selector = \"s1\", key_file = \"/etc/outflow/dkim.pem\" }",
-    ),
+    .example("\"mail.example.com\"")
+    .aside(),
+    Key::new("dkim", Form::Table(DKIM), "How mail is signed.")
+        .example(
+            "{ domain = \"example.com\", selector = \"s1\", key_file = \"/etc/outflow/dkim.pem\" }",
+        )
+        .aside(),
     Key::new(
         "max_connections",
         SESSIONS,
@@ -114,7 +124,8 @@ pub const ACCOUNT: &[Key] = &[
         SESSIONS,
         "How many of them to one destination. Without it, 5 for `mx`, all for `smtp`.",
     )
-    .example("5"),
+    .example("5")
+    .aside(),
     Key::new(
         "max_messages_per_connection",
         Form::Whole(1, 1_000_000),
@@ -123,16 +134,18 @@ pub const ACCOUNT: &[Key] = &[
     .example("100"),
     Key::new(
         "connect_rate",
-        Form::Rate,
+        Form::PlainRate,
         "How fast new connections are opened. Without it, no limit.",
     )
-    .example("\"5/s\""),
+    .example("\"5/s\"")
+    .aside(),
     Key::new(
         "idle_timeout",
         Form::Span(Nanos::from_millis(100), Nanos::from_secs(3_600)),
         "How long a connection is kept without work. Without it, 30 seconds.",
     )
-    .example("\"30s\""),
+    .example("\"30s\"")
+    .aside(),
     Key::new(
         "limits",
         Form::List(&Form::Limit, 16),
@@ -146,9 +159,14 @@ pub const ACCOUNT: &[Key] = &[
         COUNT,
         "Another way to write a sliding window of a minute; 0 is none.",
     )
-    .example("600"),
-    Key::new("limit_per_hour", COUNT, "The same of an hour.").example("10000"),
-    Key::new("limit_per_day", COUNT, "The same of 24 hours.").example("50000"),
+    .example("600")
+    .aside(),
+    Key::new("limit_per_hour", COUNT, "The same of an hour.")
+        .example("10000")
+        .aside(),
+    Key::new("limit_per_day", COUNT, "The same of 24 hours.")
+        .example("50000")
+        .aside(),
     Key::new(
         "sandbox",
         Form::Table(SANDBOX),
@@ -156,7 +174,8 @@ pub const ACCOUNT: &[Key] = &[
     )
     .example(
         "{ latency = \"20ms\", hidden_rate = \"50/s burst 10\", over = 429, retry_after = \"5s\" }",
-    ),
+    )
+    .aside(),
 ];
 
 const DKIM: &[Key] = &[

@@ -1,7 +1,81 @@
 //! The one table of all keys, in the order of the reference.
+//!
+//! What reads a file, what checks the API, the reference and the commented
+//! default file all follow this table; a test holds it against the raw types.
 
 mod account;
 mod policy;
+mod retry;
+mod server;
 
 pub use account::ACCOUNT;
 pub use policy::POLICY;
+
+use crate::key::{Form, Key};
+
+/// No file has more accounts.
+pub const ACCOUNTS_MAX: usize = 10_000;
+/// No file has more policies.
+pub const POLICIES_MAX: usize = 100_000;
+
+/// Everything that a file can say.
+pub const ROOT: &[Key] = &[
+    Key::new(
+        "server",
+        Form::Table(server::SERVER),
+        "The HTTP API, the page and the data directory.",
+    ),
+    Key::new(
+        "store",
+        Form::Table(server::STORE),
+        "Where messages are kept.",
+    ),
+    Key::new(
+        "ledger",
+        Form::Table(server::LEDGER),
+        "Where the counts of limits live.",
+    ),
+    Key::new(
+        "smtp",
+        Form::Table(server::SMTP),
+        "Submission over SMTP, off unless it listens.",
+    ),
+    Key::new(
+        "throttle",
+        Form::Table(server::THROTTLE),
+        "The throttle over the Redis protocol, off unless it listens.",
+    ),
+    Key::new(
+        "account",
+        Form::List(&Form::Table(ACCOUNT), ACCOUNTS_MAX),
+        "One account each: a set of credentials, or a sending address. These are start values: \
+         what is changed over the API stays changed. Without any account there is one sandbox, \
+         which takes everything and delivers nothing.",
+    ),
+    Key::new(
+        "policy",
+        Form::List(&Form::Table(POLICY), POLICIES_MAX),
+        "One policy each: what may be sent how fast. Start values, like accounts.",
+    ),
+    Key::new(
+        "classes",
+        Form::Table(retry::CLASSES),
+        "What is kept free for urgent messages.",
+    ),
+    Key::new(
+        "retry",
+        Form::Table(retry::RETRY),
+        "How long and how often to try.",
+    ),
+    Key::new(
+        "retention",
+        Form::Table(server::RETENTION),
+        "How long things are kept.",
+    ),
+    Key::new("log", Form::Table(server::LOG), "What is logged, and how."),
+    Key::new(
+        "metrics",
+        Form::Table(server::METRICS),
+        "How many different values a label may have. Everything beyond is counted as `other`.",
+    ),
+];

@@ -25,10 +25,12 @@ pub const POLICY: &[Key] = &[
     .example("\"2/s\""),
     Key::new(
         "max_rate",
-        Form::Rate,
-        "The rate may be learnt from `rate` up to this. Without it, `rate` is the cap.",
+        Form::PlainRate,
+        "Where learning may take the rate from `rate`. Rates are not learnt yet: it is checked \
+         and kept, and `rate` is the cap.",
     )
-    .example("\"20/s\""),
+    .example("\"20/s\"")
+    .aside(),
     Key::new(
         "burst",
         COUNT,
@@ -40,7 +42,8 @@ pub const POLICY: &[Key] = &[
         Form::List(&Form::Limit, 16),
         "Further limits, as in an account.",
     )
-    .example("[\"1000/h\"]"),
+    .example("[\"1000/h\"]")
+    .aside(),
     Key::new(
         "concurrency",
         COUNT,
@@ -52,27 +55,31 @@ pub const POLICY: &[Key] = &[
         Form::Whole(1, 1_000_000),
         "How many turns a tenant gets at a full limit for one of others.",
     )
-    .example("1"),
+    .example("1")
+    .aside(),
     Key::new(
         "when_away",
         Form::Word(WHEN_AWAY),
         "What becomes of its limits while the ledger is away. Without it, `open` for tenants and \
          campaigns, else `closed`.",
     )
-    .example("\"open\""),
+    .example("\"open\"")
+    .aside(),
     Key::new(
         "mitigation_reason",
         Form::Text(1_024),
         "Makes it a temporary override: the policy that was there before stays, and holds again \
          afterwards.",
     )
-    .example("\"Gmail answers 421 since 14:00\""),
+    .example("\"Gmail answers 421 since 14:00\"")
+    .aside(),
     Key::new(
         "cooldown_until",
         Form::Time,
         "When the override ends. Without it, when somebody ends it.",
     )
-    .example("\"2026-03-02T08:00:00Z\""),
+    .example("\"2026-03-02T08:00:00Z\"")
+    .aside(),
     Key::new("comment", Form::Text(1_024), "Why, in somebody's words.")
         .example("\"agreed with the provider\""),
 ];

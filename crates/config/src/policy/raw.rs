@@ -78,9 +78,10 @@ impl RawPolicy {
     pub fn overridden_by(&self, over: &Self) -> Self {
         let over = over.clone();
         let mut merged = self.clone();
-        if over.rate.is_some() && over.burst.is_none() {
-            // A burst belongs to the rate that it was written for.
+        if over.rate.is_some() {
+            // These belong to the rate that they were written for.
             merged.burst = None;
+            merged.max_rate = None;
         }
         merged.rate = over.rate.or(merged.rate);
         merged.max_rate = over.max_rate.or(merged.max_rate);

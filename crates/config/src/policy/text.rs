@@ -4,8 +4,9 @@
 use outflow_core::limit::spec::{LimitSpec, Period, Rate};
 use outflow_core::time::{NANOS_PER_SECOND, Nanos};
 
-/// No two of these are a power of two and five apart, so that a rate reads
-/// back in one way only.
+/// A decimal number of one unit is a whole number of lengths whose only factors
+/// are two and five; no two units are such a factor apart. So the unit in which
+/// a rate was written can be told from its length.
 const UNITS: [(&str, u64); 4] = [
     ("s", NANOS_PER_SECOND),
     ("min", 60 * NANOS_PER_SECOND),
@@ -20,8 +21,8 @@ const DECIMALS_MAX: u32 = 18;
 pub fn rate(rate: Rate) -> String {
     let exact = UNITS.iter().find_map(|(unit, length)| {
         let parts = rate.per.0 / length;
-        let is_whole = parts > 0 && rate.per.0.is_multiple_of(*length);
-        let amount = is_whole.then(|| decimal(rate.count, parts))??;
+        let is_this = rate.per.0.is_multiple_of(*length) && is_decimal(parts);
+        let amount = is_this.then(|| decimal(rate.count, parts))??;
         Some(format!("{amount}/{unit}"))
     });
     exact.unwrap_or_else(|| {
@@ -67,6 +68,16 @@ pub fn limit(limit: &LimitSpec) -> String {
         }
         LimitSpec::Concurrency { slots } => format!("{slots} concurrent"),
     }
+}
+
+/// Whether a number has no factors but two and five.
+fn is_decimal(mut number: u64) -> bool {
+    for factor in [2, 5] {
+        while number > 0 && number.is_multiple_of(factor) {
+            number /= factor;
+        }
+    }
+    number == 1
 }
 
 /// `count / parts` as a decimal number, if it ends.

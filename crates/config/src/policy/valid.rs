@@ -130,11 +130,7 @@ fn read_rate(written: &Written) -> Option<(RateOrShare, bool)> {
 }
 
 fn max_rate(raw: &RawPolicy, rate: Option<RateOrShare>, problems: &mut Problems) -> Option<Rate> {
-    let written = raw.max_rate.as_ref()?;
-    let Some((RateOrShare::Rate(most), false)) = read_rate(written) else {
-        problems.add("/max_rate", "write a plain rate such as \"100/s\"");
-        return None;
-    };
+    let most = Rate::parse(&raw.max_rate.as_ref()?.text()).ok()?;
     match rate {
         Some(RateOrShare::Rate(rate)) if rate.slower(most) == rate => {}
         Some(RateOrShare::Rate(_)) => {

@@ -1,0 +1,197 @@
+//! The keys of the machine: listeners, store, retention, logs, metrics.
+
+use outflow_core::time::Nanos;
+
+use crate::key::{Form, Key};
+
+const PATH: Form = Form::Path;
+const DAY: u64 = 86_400;
+const KEPT: Form = Form::Span(Nanos::from_secs(60), Nanos::from_secs(3_650 * DAY));
+const LABELS: Form = Form::Whole(0, 10_000);
+const MIB: u64 = 1 << 20;
+
+const TLS_CERT: Key = Key::new(
+    "tls_cert",
+    PATH,
+    "The certificate chain, PEM. A listener that is not on loopback needs it.",
+)
+.example("\"/etc/outflow/cert.pem\"");
+const TLS_KEY: Key = Key::new("tls_key", PATH, "The private key of the certificate, PEM.")
+    .example("\"/etc/outflow/key.pem\"");
+const INSECURE: Key = Key::new(
+    "insecure",
+    Form::Flag,
+    "Listen beyond loopback without TLS all the same, because something in front protects it.",
+)
+.default("false");
+
+pub const SERVER: &[Key] = &[
+    Key::new(
+        "listen",
+        Form::Listen,
+        "Address and port of the API and the page.",
+    )
+    .default("\"127.0.0.1:8025\""),
+    Key::new(
+        "data_dir",
+        PATH,
+        "Where everything is kept that must survive a restart.",
+    )
+    .default("\"outflow-data\""),
+    TLS_CERT,
+    TLS_KEY,
+    INSECURE,
+    Key::new(
+        "node",
+        Form::Id,
+        "The name of this node, which `worker` in a policy matches.",
+    )
+    .default("\"local\""),
+    Key::new(
+        "shutdown_timeout",
+        Form::Span(Nanos::ZERO, Nanos::from_secs(3_600)),
+        "How long a stopping server waits for what is on its way.",
+    )
+    .default("\"30s\""),
+    Key::new(
+        "request_timeout",
+        Form::Span(Nanos::from_millis(100), Nanos::from_secs(3_600)),
+        "How long one request may take.",
+    )
+    .default("\"30s\""),
+    Key::new(
+        "request_size_max",
+        Form::Size(1_024, 1_024 * MIB),
+        "The largest request.",
+    )
+    .default("\"64MiB\""),
+    Key::new(
+        "message_size_max",
+        Form::Size(1_024, 1_024 * MIB),
+        "The largest message, as it comes in.",
+    )
+    .default("\"36MiB\""),
+    Key::new(
+        "held_size_max",
+        Form::Size(MIB, 64 * 1_024 * MIB),
+        "How much all requests that are being worked on may take together.",
+    )
+    .default("\"256MiB\""),
+    Key::new(
+        "requests_max",
+        Form::Whole(1, 1_000_000),
+        "How many requests are worked on at once.",
+    )
+    .default("4096"),
+];
+
+pub const STORE: &[Key] = &[
+    Key::new(
+        "url",
+        Form::Url(&["postgres", "postgresql"]),
+        "A Postgres database. Without it, the store is embedded in the data directory.",
+    )
+    .example("\"postgres://outflow@db.example.com/outflow\""),
+    Key::new(
+        "segment_size",
+        Form::Size(MIB, 4_096 * MIB),
+        "How large a file of envelopes becomes before the next one is begun.",
+    )
+    .default("\"32MiB\""),
+    Key::new(
+        "body_segment_size",
+        Form::Size(MIB, 16_384 * MIB),
+        "How large a file of bodies becomes before the next one is begun.",
+    )
+    .default("\"64MiB\""),
+    Key::new(
+        "reserve_size",
+        Form::Size(MIB, 1_024 * 1_024 * MIB),
+        "With less than this free on the disk no messages are taken, so that there is room to \
+         finish those that are there.",
+    )
+    .default("\"256MiB\""),
+    Key::new(
+        "receipts",
+        Form::Word(&["all", "failures", "none"]),
+        "Of which messages a receipt is kept. Dead letters always have one.",
+    )
+    .default("\"all\""),
+];
+
+pub const LEDGER: &[Key] = &[Key::new(
+    "url",
+    Form::Url(&["redis", "rediss"]),
+    "A Redis that shares limits over a fleet. Without it, this node counts for itself.",
+)
+.example("\"redis://redis.example.com/0\"")];
+
+pub const SMTP: &[Key] = &[
+    Key::new("listen", Form::Listen, "Address and port.").example("\"127.0.0.1:2525\""),
+    TLS_CERT,
+    TLS_KEY,
+    INSECURE,
+];
+
+pub const THROTTLE: &[Key] = &[
+    Key::new("listen", Form::Listen, "Address and port.").example("\"127.0.0.1:6380\""),
+    TLS_CERT,
+    TLS_KEY,
+    INSECURE,
+];
+
+pub const RETENTION: &[Key] = &[
+    Key::new(
+        "bodies",
+        Form::Either(&[Form::Word(&["settled"]), KEPT]),
+        "How long a body is kept: `settled` until its message is done with, or for so long \
+         afterwards. Freed bodies leave the disk within 24 hours.",
+    )
+    .default("\"settled\""),
+    Key::new(
+        "receipts",
+        KEPT,
+        "How long a receipt is kept after its message was done with.",
+    )
+    .default("\"30d\""),
+    Key::new("dead_letters", KEPT, "How long a dead letter is kept.").default("\"14d\""),
+    Key::new(
+        "idempotency",
+        KEPT,
+        "How long an idempotency key is remembered after its message was done with.",
+    )
+    .default("\"24h\""),
+];
+
+pub const LOG: &[Key] = &[
+    Key::new(
+        "format",
+        Form::Word(&["text", "json"]),
+        "Text for people, JSON for programs.",
+    )
+    .default("\"text\""),
+    Key::new(
+        "level",
+        Form::Word(&["error", "warn", "info", "debug", "trace"]),
+        "The least important that is logged.",
+    )
+    .default("\"info\""),
+    Key::new(
+        "recipients",
+        Form::Flag,
+        "Whether recipients' addresses are logged.",
+    )
+    .default("false"),
+    Key::new(
+        "attempts",
+        PATH,
+        "A file to which a line of JSON is written for every attempt. Without it, none is.",
+    )
+    .example("\"/var/log/outflow/attempts.jsonl\""),
+];
+
+pub const METRICS: &[Key] = &[
+    Key::new("destinations", LABELS, "Destinations.").default("1000"),
+    Key::new("limits", LABELS, "Limits.").default("1000"),
+    Key::new("accounts", LABELS, "Accounts.").default("1000"),
+];

@@ -1,0 +1,160 @@
+//! The whole file, as it is written and with the defaults filled in.
+//!
+//! A key with a default is always there when these are read, since they are
+//! read from the layers merged over the defaults. Lengths of time, sizes and
+//! shares are still text: they have been held against the table of keys.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::written::Written;
+
+/// The whole file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawSettings {
+    pub server: RawServer,
+    pub store: RawStore,
+    pub ledger: RawLedger,
+    pub smtp: RawListener,
+    pub throttle: RawListener,
+    /// Kept as values: each is read by itself, with its own problems.
+    #[serde(default)]
+    pub account: Vec<Value>,
+    #[serde(default)]
+    pub policy: Vec<Value>,
+    pub classes: RawClasses,
+    pub retry: RawRetry,
+    pub retention: RawRetention,
+    pub log: RawLog,
+    pub metrics: RawMetrics,
+}
+
+/// `[server]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawServer {
+    pub listen: String,
+    pub data_dir: String,
+    pub tls_cert: Option<String>,
+    pub tls_key: Option<String>,
+    pub insecure: bool,
+    pub node: String,
+    pub shutdown_timeout: String,
+    pub request_timeout: String,
+    pub request_size_max: String,
+    pub message_size_max: String,
+    pub held_size_max: String,
+    pub requests_max: u32,
+}
+
+/// `[store]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawStore {
+    pub url: Option<String>,
+    pub segment_size: String,
+    pub body_segment_size: String,
+    pub reserve_size: String,
+    pub receipts: String,
+}
+
+/// `[ledger]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawLedger {
+    pub url: Option<String>,
+}
+
+/// `[smtp]` and `[throttle]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawListener {
+    pub listen: Option<String>,
+    pub tls_cert: Option<String>,
+    pub tls_key: Option<String>,
+    pub insecure: bool,
+}
+
+/// `[classes]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawClasses {
+    pub critical: RawClass,
+    pub high: RawClass,
+    pub normal: RawClass,
+    pub low: RawClass,
+}
+
+/// `[classes.critical]` and its like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawClass {
+    pub headroom: Written,
+}
+
+/// `[retry]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawRetry {
+    pub budget: Written,
+    pub budget_floor: u32,
+    pub on_uncertain: String,
+    pub uncertain_after: String,
+    pub email: RawSchedule,
+    pub critical: RawSchedule,
+    pub api: RawSchedule,
+}
+
+/// `[retry.email]` and its like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawSchedule {
+    pub first: String,
+    pub factor: f64,
+    pub cap: String,
+    pub give_up_after: String,
+    pub attempts: Option<u16>,
+    pub jitter: String,
+}
+
+/// `[retention]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawRetention {
+    pub bodies: String,
+    pub receipts: String,
+    pub dead_letters: String,
+    pub idempotency: String,
+}
+
+/// `[log]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawLog {
+    pub format: String,
+    pub level: String,
+    pub recipients: bool,
+    pub attempts: Option<String>,
+}
+
+/// `[metrics]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawMetrics {
+    pub destinations: usize,
+    pub limits: usize,
+    pub accounts: usize,
+}

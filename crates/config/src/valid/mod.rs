@@ -1,0 +1,139 @@
+//! The settings in force.
+//!
+//! Single values were held against the table of keys before; here is what only
+//! shows when several are looked at together.
+//!
+//! In reading order: [`machine`] (listeners, store, logs), [`retry`] and
+//! `traffic` (accounts, policies, classes).
+
+pub mod machine;
+pub mod retry;
+mod traffic;
+
+use outflow_core::engine;
+use outflow_core::limit::spec::Headroom;
+use outflow_core::name::Name;
+use outflow_core::policy::set::Policies;
+use serde_json::Value;
+
+use crate::account::{Account, RawAccount};
+use crate::load::Layers;
+use crate::policy::{RawPolicy, ValidPolicy};
+use crate::problem::Problems;
+use crate::raw::RawSettings;
+use machine::{Ledger, Listener, Log, Metrics, Retention, Server, Store};
+use retry::Retry;
+
+/// An account of the settings, as it was written and as it is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartAccount {
+    /// As it was written.
+    pub raw: RawAccount,
+    /// As it is used.
+    pub account: Account,
+}
+
+/// A policy of the settings, as it was written and as it is enforced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartPolicy {
+    /// As it was written.
+    pub raw: RawPolicy,
+    /// As it is enforced.
+    pub policy: ValidPolicy,
+}
+
+/// The settings in force.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The HTTP API and the data directory.
+    pub server: Server,
+    /// Where messages are kept.
+    pub store: Store,
+    /// Where the counts of limits live.
+    pub ledger: Ledger,
+    /// Submission over SMTP, if it listens.
+    pub smtp: Option<Listener>,
+    /// The throttle over the Redis protocol, if it listens.
+    pub throttle: Option<Listener>,
+    /// The accounts to start with. Without any there is one sandbox.
+    pub accounts: Vec<StartAccount>,
+    /// Whether the only account is the sandbox that nobody asked for.
+    pub is_sandbox_by_default: bool,
+    /// The policies to start with.
+    pub policies: Vec<StartPolicy>,
+    /// What is kept free for the more urgent classes.
+    pub headroom: Headroom,
+    /// How long and how often to try.
+    pub retry: Retry,
+    /// How long things are kept.
+    pub retention: Retention,
+    /// What is logged.
+    pub log: Log,
+    /// How many values labels may have.
+    pub metrics: Metrics,
+    /// Where each value comes from.
+    pub(crate) layers: Layers,
+}
+
+impl Settings {
+    pub(crate) fn of(merged: Value, layers: Layers, problems: &mut Problems) -> Option<Self> {
+        let raw: RawSettings = match serde_json::from_value(merged) {
+            Ok(raw) => raw,
+            Err(error) => {
+                problems.add("", error.to_string());
+                return None;
+            }
+        };
+        let server = machine::server(&raw.server, problems);
+        let listeners = [("/smtp", &raw.smtp), ("/throttle", &raw.throttle)];
+        let [smtp, throttle] =
+            listeners.map(|(at, raw)| machine::listener(raw, &server, at, problems));
+        let mut accounts = traffic::accounts(&raw.account, problems);
+        let is_sandbox_by_default = raw.account.is_empty();
+        if is_sandbox_by_default {
+            accounts.extend(traffic::sandbox());
+        }
+        Some(Self {
+            server,
+            store: machine::store(&raw.store),
+            ledger: machine::ledger(&raw.ledger),
+            smtp,
+            throttle,
+            accounts,
+            is_sandbox_by_default,
+            policies: traffic::policies(&raw.policy, problems),
+            headroom: traffic::headroom(&raw.classes, problems),
+            retry: retry::of(&raw.retry, problems),
+            retention: machine::retention(&raw.retention),
+            log: machine::log(&raw.log),
+            metrics: machine::metrics(&raw.metrics),
+            layers,
+        })
+    }
+
+    /// The policies to start with, as the engine takes them. Mitigations that
+    /// are written into the file hold until they are taken out of it.
+    pub fn start_policies(&self) -> Policies {
+        let mut policies = Policies::default();
+        policies.set_headroom(self.headroom);
+        policies.set_worker(Name::from(self.server.node.as_str()));
+        for start in &self.policies {
+            policies
+                .insert(start.policy.policy.clone())
+                .expect("a policy is checked when it is read");
+        }
+        policies
+    }
+
+    /// What the engine is told.
+    pub fn engine(&self) -> engine::Settings {
+        engine::Settings {
+            retry: self.retry.schedules,
+            on_uncertain: self.retry.on_uncertain,
+            retry_budget: (self.retry.budget_permille, self.retry.budget_floor),
+            delivery_deadline: self.retry.uncertain_after,
+            leased: self.ledger.url.is_some(),
+            ..engine::Settings::default()
+        }
+    }
+}
