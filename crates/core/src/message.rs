@@ -29,6 +29,9 @@ pub enum Channel {
 }
 
 impl Channel {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Email, Self::Sms, Self::Push];
+
     /// The word used in settings, the API and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -5,10 +5,11 @@
 //! plain thread, the simulator in virtual time.
 //!
 //! Reading order: [`node`] (the turn), `intake` (new messages on their way to
-//! the disk), [`shutdown`] (how a node ends).
+//! the disk), `observe` (what is told of it), [`shutdown`] (how a node ends).
 
 mod intake;
 pub mod node;
+mod observe;
 pub mod shutdown;
 
 pub use node::{Node, Ports};

@@ -1,6 +1,7 @@
 //! One turn after another: completions in, engine steps, actions out.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use outflow_core::engine::action::{Action, Alert};
 use outflow_core::engine::command::Command;
@@ -13,8 +14,10 @@ use outflow_ports::ledger::Ledger;
 use outflow_ports::resolver::Resolver;
 use outflow_ports::store::{BatchId, NewMessage, Store, StoreDone, StoreWork};
 use outflow_ports::transport::{Transport, TransportWork};
+use outflow_telemetry::sink::Sink;
 
 use crate::intake::PENDING_MAX;
+use crate::observe::Observer;
 use crate::shutdown::Phase;
 
 /// Engine steps in one turn; the rest waits for the next.
@@ -57,6 +60,7 @@ pub struct Node<S, L, T, R> {
     pending: usize,
     pending_sizes: VecDeque<(BatchId, usize)>,
     phase: Phase,
+    observer: Observer,
 }
 
 impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
@@ -65,9 +69,31 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         now: &Now,
         settings: Settings,
         policies: Policies,
+        ports: Ports<S, L, T, R>,
+    ) -> Self {
+        Self::begin(now, settings, policies, ports, Observer::default())
+    }
+
+    /// The same, and tells `sink` of everything from then on.
+    pub fn start_observed(
+        now: &Now,
+        settings: Settings,
+        policies: Policies,
+        ports: Ports<S, L, T, R>,
+        sink: Arc<dyn Sink>,
+    ) -> Self {
+        Self::begin(now, settings, policies, ports, Observer::new(sink))
+    }
+
+    fn begin(
+        now: &Now,
+        settings: Settings,
+        policies: Policies,
         mut ports: Ports<S, L, T, R>,
+        observer: Observer,
     ) -> Self {
         let recovered = ports.store.recover(now);
+        observer.started(&recovered);
         let start = if recovered.fresh {
             Start::Fresh
         } else {
@@ -98,6 +124,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
             pending: 0,
             pending_sizes: VecDeque::new(),
             phase: Phase::Running,
+            observer,
         };
         node.carry_out(now, &mut actions);
         node
@@ -105,16 +132,20 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
 
     /// Takes messages in. They are accepted once an [`Answer`] says so.
     pub fn submit(&mut self, now: &Now, batch: Vec<Submission>) -> Result<BatchId, Refused> {
-        if self.phase != Phase::Running {
-            return Err(Refused::Closing);
-        }
-        if self.pending + batch.len() > PENDING_MAX {
-            return Err(Refused::Busy);
+        let refused = if self.phase != Phase::Running {
+            Some(Refused::Closing)
+        } else {
+            (self.pending + batch.len() > PENDING_MAX).then_some(Refused::Busy)
+        };
+        if let Some(refused) = refused {
+            self.observer.refused(refused, batch.len());
+            return Err(refused);
         }
         self.batches += 1;
         let id = BatchId(self.batches);
         self.pending += batch.len();
         self.pending_sizes.push_back((id, batch.len()));
+        self.observer.submitted(id, &batch);
         let mut actions = std::mem::take(&mut self.actions);
         let messages = batch
             .into_iter()
@@ -156,6 +187,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
                 None if self.engine.next_wake() <= now.mono => Event::Woke,
                 None => break,
             };
+            self.observer.before(now, &event);
             self.engine.step(now, event, &mut actions);
             if self.carry_out(now, &mut actions) {
                 self.collect(now);
@@ -164,6 +196,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         self.actions = actions;
         if self.phase == Phase::Draining && self.pending == 0 && self.engine.is_quiet() {
             self.phase = Phase::Done;
+            self.observer.stopped();
         }
         self.next_turn()
     }
@@ -185,6 +218,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
     pub fn shut_down(&mut self) {
         if self.phase == Phase::Running {
             self.phase = Phase::Draining;
+            self.observer.stopping();
             self.inbox.push_back(Event::Command(Command::Drain));
         }
     }
@@ -248,6 +282,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         {
             self.pending -= size;
         }
+        self.observer.answered(batch, given.as_deref());
         self.answers.push_back(Answer { batch, given });
     }
 
@@ -261,6 +296,8 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
                     paged = true;
                 }
                 Action::Append { no, record } => {
+                    let (engine, store) = (&self.engine, &self.ports.store);
+                    self.observer.record(now, engine, store, &record);
                     self.ports
                         .store
                         .submit(now, StoreWork::Append { no, record });
@@ -292,6 +329,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
                         .submit(now, TransportWork::Close { session });
                 }
                 Action::Deliver(delivery) => {
+                    self.observer.delivering(now, &delivery);
                     let flow = self.engine.flow_key(delivery.flow);
                     let account = self.engine.account(delivery.account);
                     if let (Some(flow), Some(account)) = (flow, account) {
@@ -306,7 +344,10 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
                     }
                 }
                 Action::Resolve { domain } => self.ports.resolver.submit(now, domain),
-                Action::Alert { alert } => self.alerts.push_back(alert),
+                Action::Alert { alert } => {
+                    self.observer.alert(now, &alert);
+                    self.alerts.push_back(alert);
+                }
             }
         }
         paged

@@ -3,11 +3,13 @@
 //! It translates limits into the bits that a pool matches, takes an account's
 //! tokens when a message goes out, and tells the schedule which gates to serve.
 
+mod gates;
 mod limits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::account_limits::{AccountLimits, Owner};
+use super::holdups::{AtGates, ByClass, Holdups};
 use super::limits::Maker;
 use crate::account::AccountSpec;
 use crate::class::Class;
@@ -28,6 +30,8 @@ pub(super) struct Lane {
     pub gate: PlaceId,
     /// A flow key that stands for the lane where policies are asked.
     facts: FlowKey,
+    /// Heads at its gate, as the desk was last told.
+    standing: ByClass,
 }
 
 /// One account.
@@ -38,6 +42,7 @@ pub(super) struct Account {
     /// The far end asked us to wait, or a pause holds it.
     pub blocked_until: Option<Mono>,
     pub paused: bool,
+    holdups: Holdups,
 }
 
 /// Lanes, accounts and pools.
@@ -54,6 +59,10 @@ pub(super) struct Desk {
     blocked: BTreeSet<(Mono, AccountId)>,
     /// Pools in which something may be matched, opened or closed.
     touched: BTreeSet<PoolId>,
+    /// Heads at the gates of each pool.
+    at_gates: Vec<AtGates>,
+    /// Accounts whose limits shut since the desk was last told of the gates.
+    newly_shut: Vec<AccountId>,
 }
 
 impl Desk {
@@ -70,6 +79,7 @@ impl Desk {
         }
         let id = PoolId(u32::try_from(self.pools.len()).expect("fewer than 2^32 pools"));
         self.pools.push(Pool::new(self.settings));
+        self.at_gates.push(AtGates::default());
         self.pool_names.insert(name.clone(), id);
         id
     }
@@ -101,6 +111,7 @@ impl Desk {
             destination,
             gate,
             facts: key.clone(),
+            standing: ByClass::default(),
         });
         if let Some(pool) = self.pools.get_mut(pool.index()) {
             pool.add_lane(id);
@@ -178,15 +189,17 @@ impl Desk {
         }
         self.account_names.insert(spec.id.clone(), id);
         let caps = caps_of(&spec, policies);
-        let (blocked_until, paused) = self
+        let (blocked_until, paused, holdups) = self
             .account(id)
-            .map_or((None, false), |old| (old.blocked_until, old.paused));
+            .map(|old| (old.blocked_until, old.paused, old.holdups))
+            .unwrap_or_default();
         if let Some(slot) = self.accounts.get_mut(id.index()) {
             *slot = Some(Account {
                 spec,
                 pool,
                 blocked_until,
                 paused,
+                holdups,
             });
         }
         self.pool_mut(pool).add_account(id, caps);

@@ -128,6 +128,7 @@ impl FlowLimits {
         }
         let (limit, feed) = maker.make(now, applied);
         let place = schedule.add_place(Holder::Limit(Box::new(limit)));
+        schedule.group_waits(place, applied.key.scopes());
         let key = Arc::new(applied.key.clone());
         self.by_key.insert(Arc::clone(&key), place);
         self.by_place.insert(

@@ -26,6 +26,8 @@ impl Engine {
                 .filter_map(|id| self.counter.flows.get(id))
                 .map(Flow::waiting);
             let waiting = u32::try_from(waiting.sum::<u64>()).unwrap_or(u32::MAX);
+            let (came, standing) = self.schedule.take_came(gate);
+            self.counter.desk.tell_gate(lane, &came, &standing);
             let pool = self.counter.desk.lane(lane).pool;
             self.counter
                 .desk
@@ -35,6 +37,7 @@ impl Engine {
                 self.counter.desk.note_hungry(pool);
             }
         }
+        self.counter.desk.begin_holdups();
     }
 
     /// Serves the gates for which the pools found an account. Whether any did.

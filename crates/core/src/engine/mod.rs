@@ -10,7 +10,8 @@
 //! paging), `limits`, `feed` and `feeding` (what holds flows), `desk`, `account_limits`
 //! and `matching` (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
 //! became of it), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
-//! flows, accounts, policies), `sweep` (changes over many flows), [`explain`].
+//! flows, accounts, policies), `sweep` (changes over many flows), [`explain`];
+//! `holdups` and [`meters`] (what limits made wait).
 
 mod account_limits;
 pub mod action;
@@ -24,8 +25,10 @@ pub mod explain;
 mod feed;
 mod feeding;
 mod flows;
+mod holdups;
 mod limits;
 mod matching;
+pub mod meters;
 mod permits;
 mod recipients;
 mod replies;

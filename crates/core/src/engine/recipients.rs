@@ -31,6 +31,8 @@ pub(super) struct Recipients {
     /// All keys, in the order in which they are looked at for idleness.
     round: VecDeque<Key>,
     keys: BTreeMap<LimitKey, Arc<LimitKey>>,
+    /// How often a recipient's limits told a message to step aside.
+    pub refused: u64,
 }
 
 impl Recipients {
@@ -57,7 +59,11 @@ impl Recipients {
                 }
             }
         }
-        if until > now.mono { Err(until) } else { Ok(()) }
+        if until <= now.mono {
+            return Ok(());
+        }
+        self.refused += 1;
+        Err(until)
     }
 
     /// Takes a message's cost from its recipient's limits.

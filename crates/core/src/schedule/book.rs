@@ -4,6 +4,7 @@ use super::Schedule;
 use super::entry::Standing;
 use super::place::{PlaceId, Ticket};
 use crate::handle::FlowId;
+use crate::time::Mono;
 
 impl Schedule {
     /// Gives a flow the next ticket and charges it everywhere.
@@ -15,7 +16,7 @@ impl Schedule {
     }
 
     /// Puts a booked flow into the book of a stop that it lacks.
-    pub(super) fn enter_book(&mut self, flow: FlowId, stop_index: u8) {
+    pub(super) fn enter_book(&mut self, now: Mono, flow: FlowId, stop_index: u8) {
         let entry = self.entry_mut(flow);
         let Standing::Booked { ticket, .. } = entry.standing else {
             return;
@@ -34,7 +35,11 @@ impl Schedule {
         }
         let place = self.place_mut(id);
         place.book.insert((class, ticket, flow));
-        place.class_mut(class).booked += cost;
+        let queue = place.class_mut(class);
+        queue.booked += cost;
+        queue.standing += 1;
+        queue.came += 1;
+        self.begin_wait(now, flow, id);
         self.note_gate(id);
         self.mark(id);
     }
@@ -57,7 +62,9 @@ impl Schedule {
         );
         let place = self.place_mut(id);
         place.book.remove(&(class, ticket, flow));
-        place.class_mut(class).booked -= cost;
+        let queue = place.class_mut(class);
+        queue.booked -= cost;
+        queue.standing -= 1;
         self.note_gate(id);
     }
 

@@ -4,6 +4,7 @@ use super::node::NodeId;
 use super::place::{PlaceId, Ticket};
 use crate::class::Class;
 use crate::handle::FlowId;
+use crate::time::Mono;
 
 /// A place that a flow must pass, and its tenant's node there.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,8 @@ pub(super) struct Entry {
     pub claims: u16,
     /// How often it was sent on to another place since its last send.
     pub hops: u8,
+    /// Since when it waits where it stands.
+    pub since: Mono,
     pub stops: Box<[Stop]>,
     /// Neighbours in its node's queue.
     pub previous: Option<FlowId>,

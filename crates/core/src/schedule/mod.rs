@@ -10,7 +10,7 @@
 //! Reading order: [`place`] (where flows wait), `node` (fair order among
 //! tenants), `entry` (a flow's standing), `estimate` (which place will take
 //! longest), `judge` (what a flow finds at a place), `turn` (the decisions), `queue` and `book` (their bookkeeping),
-//! `check` (what must hold after every step).
+//! `waits` (how long all that takes), `check` (what must hold after every step).
 
 mod book;
 mod check;
@@ -21,6 +21,7 @@ mod node;
 pub mod place;
 mod queue;
 mod turn;
+pub mod waits;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -28,6 +29,7 @@ use self::entry::{Entry, Standing, Stop};
 use self::node::Nodes;
 pub use self::node::TenantId;
 use self::place::{Holder, Place, PlaceId};
+use self::waits::WaitGroups;
 use crate::class::Class;
 use crate::handle::{FlowId, LaneId};
 use crate::limit::Limit;
@@ -71,6 +73,7 @@ pub struct Schedule {
     arrivals: u64,
     tickets: u64,
     visits: u64,
+    waits: WaitGroups,
 }
 
 impl Schedule {
@@ -149,6 +152,7 @@ impl Schedule {
             soft: false,
             claims: 0,
             hops: 0,
+            since: Mono(0),
             stops,
             previous: None,
             next: None,
@@ -342,6 +346,29 @@ impl Schedule {
             !queue.nodes.is_empty() || queue.booked > 0
         };
         Some((lane, Class::ALL.into_iter().filter(wanted).collect()))
+    }
+
+    /// How many flows of each class came to a gate since this was last asked,
+    /// and how many stand there.
+    pub fn take_came(&mut self, id: PlaceId) -> ([u64; Class::COUNT], [u64; Class::COUNT]) {
+        let classes = &mut self.place_mut(id).classes;
+        let standing = classes.each_ref().map(|queue| u64::from(queue.standing));
+        let came = classes
+            .each_mut()
+            .map(|queue| u64::from(std::mem::take(&mut queue.came)));
+        (came, standing)
+    }
+
+    /// The place at which a flow waits or is booked, if it does.
+    pub fn place_of(&self, id: FlowId) -> Option<PlaceId> {
+        let entry = self.flows.get(id.index())?.as_ref()?;
+        match entry.standing {
+            Standing::Waiting { stop }
+            | Standing::Booked {
+                stop: Some(stop), ..
+            } => Some(entry.stop(stop).place),
+            _ => None,
+        }
     }
 
     /// The first flows that wait or are booked at a place, in no order of turns.

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::node::NodeId;
+use super::waits::PlaceWaits;
 use crate::class::Class;
 use crate::handle::{FlowId, LaneId};
 use crate::limit::need::Need;
@@ -46,6 +47,10 @@ pub(super) struct ClassQueue {
     pub soft: u64,
     /// Costs of those that stand in this place's own book.
     pub booked: u64,
+    /// Flows that wait or are booked here, and how many came since the pool
+    /// was last told.
+    pub standing: u32,
+    pub came: u32,
 }
 
 /// A place and everything that waits at it.
@@ -86,6 +91,9 @@ pub struct Place {
     /// The mean time between grants, for places without a rate.
     pub(super) pace: Nanos,
     pub(super) granted_at: Mono,
+    /// Where and how waits here are counted.
+    pub(super) wait_group: u8,
+    pub(super) waits: PlaceWaits,
 }
 
 impl Place {
@@ -122,6 +130,8 @@ impl Place {
             look_at: Mono::NEVER,
             pace: Nanos::from_millis(100),
             granted_at: Mono(0),
+            wait_group: 0,
+            waits: PlaceWaits::default(),
         }
     }
 

@@ -6,10 +6,11 @@ use super::node::NodeId;
 use super::place::PlaceId;
 use crate::class::Class;
 use crate::handle::FlowId;
+use crate::time::Mono;
 
 impl Schedule {
     /// Puts a flow at the end of its tenant's queue at one of its stops.
-    pub(super) fn enter_queue(&mut self, flow: FlowId, stop_index: u8) {
+    pub(super) fn enter_queue(&mut self, now: Mono, flow: FlowId, stop_index: u8) {
         let entry = self.entry_mut(flow);
         entry.standing = Standing::Waiting { stop: stop_index };
         let stop = entry.stop(stop_index);
@@ -34,7 +35,12 @@ impl Schedule {
             let tag = self.start_tag(stop.place, class, stop.node, fresh);
             self.insert_node(stop.node, (tag, self.arrivals));
         }
-        self.place_mut(stop.place).waiting += 1;
+        self.begin_wait(now, flow, stop.place);
+        let place = self.place_mut(stop.place);
+        place.waiting += 1;
+        let queue = place.class_mut(class);
+        queue.standing += 1;
+        queue.came += 1;
         self.note_gate(stop.place);
         self.mark(stop.place);
     }
@@ -46,7 +52,7 @@ impl Schedule {
             return;
         };
         entry.standing = Standing::Idle;
-        let stop = entry.stop(stop);
+        let (class, stop) = (entry.class, entry.stop(stop));
         let (previous, next) = (entry.previous.take(), entry.next.take());
         match previous {
             Some(previous) => self.entry_mut(previous).next = next,
@@ -59,11 +65,13 @@ impl Schedule {
         let node = self.nodes.get_mut(stop.node);
         node.waiting -= 1;
         if node.waiting == 0 {
-            let (class, weight) = (node.class, u64::from(node.weight));
+            let weight = u64::from(node.weight);
             self.remove_node(stop.node);
             self.place_mut(stop.place).class_mut(class).weight -= weight;
         }
-        self.place_mut(stop.place).waiting -= 1;
+        let place = self.place_mut(stop.place);
+        place.waiting -= 1;
+        place.class_mut(class).standing -= 1;
         self.note_gate(stop.place);
         self.mark(stop.place);
     }

@@ -44,7 +44,7 @@ impl Schedule {
             self.collect(now, flow, None, outlet);
         } else {
             let stop = self.bottleneck(now, flow, outlet);
-            self.enter_queue(flow, stop);
+            self.enter_queue(now.mono, flow, stop);
         }
     }
 
@@ -75,6 +75,7 @@ impl Schedule {
         {
             let stop = self.stop_at(flow, id);
             self.leave_book(flow);
+            self.end_wait(now.mono, flow, id);
             if !self.place(id).is_gate() && !self.place(id).is_cheap(self.entry(flow).cost) {
                 self.claim(flow, stop);
             }
@@ -86,6 +87,7 @@ impl Schedule {
         };
         let tag = self.nodes.get(node).queued_at.map_or(0, |(tag, _)| tag);
         self.leave_queue(flow);
+        self.end_wait(now.mono, flow, id);
         if by_credit {
             let cost = u64::from(self.entry(flow).cost) * 1_000;
             let queue = self.place_mut(id).class_mut(class);
@@ -102,7 +104,7 @@ impl Schedule {
         if let Some(stop) = self.blocking_stop(now, flow, from, outlet) {
             let entry = self.entry_mut(flow);
             entry.hops = entry.hops.saturating_add(1);
-            self.enter_queue(flow, stop);
+            self.enter_queue(now.mono, flow, stop);
             return;
         }
         let entry = self.entry(flow);
@@ -142,15 +144,15 @@ impl Schedule {
         }
         match (cheap, costly) {
             (None, None) => self.dispatch(now, flow, outlet),
-            (Some((_, index)), _) => self.enter_book(flow, index),
+            (Some((_, index)), _) => self.enter_book(now.mono, flow, index),
             (None, Some(((_, wait), index))) => {
                 if self.entry(flow).claims != 0 && wait > self.patience(flow, index, None) {
                     self.unbook(flow);
                     let entry = self.entry_mut(flow);
                     entry.hops = entry.hops.saturating_add(1);
-                    self.enter_queue(flow, index);
+                    self.enter_queue(now.mono, flow, index);
                 } else {
-                    self.enter_book(flow, index);
+                    self.enter_book(now.mono, flow, index);
                 }
             }
         }

@@ -6,6 +6,7 @@ mod classify;
 mod engine;
 mod limits;
 mod message_id;
+mod meters;
 mod policy;
 mod pool;
 mod retry;

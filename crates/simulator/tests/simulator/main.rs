@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod observe;
 mod repeatable;
 mod sabotage;
 mod seeds;

@@ -104,6 +104,7 @@ impl Desk {
             Owner::Account(id) => {
                 if let Some(pool) = self.account(id).map(|account| account.pool) {
                     self.pool_mut(pool).set_ready(id, open);
+                    self.note_open(id, open);
                 }
             }
             Owner::Pair(id, lane) => {

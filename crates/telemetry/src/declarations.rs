@@ -1,0 +1,126 @@
+//! Every metric, declared once: name, kind, labels, and what exactly it counts.
+//!
+//! What is served under `/metrics`, the reference and the checks of the
+//! examples all come from here.
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows while the process lives.
+    Counter,
+    /// What is so now.
+    Gauge,
+    /// How many were how large.
+    Histogram,
+}
+
+impl Kind {
+    /// The word used by Prometheus.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// One metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// What it is called.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// Its labels, in order.
+    pub labels: &'static [&'static str],
+    /// What it counts.
+    pub help: &'static str,
+}
+
+macro_rules! metrics {
+    ($($constant:ident = $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
+        $(
+            #[doc = $help]
+            pub const $constant: Metric = Metric {
+                name: $name,
+                kind: Kind::$kind,
+                labels: &[$($label),*],
+                help: $help,
+            };
+        )*
+
+        /// All metrics, in the order in which they are served.
+        pub const ALL: &[Metric] = &[$($constant),*];
+    };
+}
+
+metrics! {
+    MESSAGES_ACCEPTED = Counter "outflow_messages_accepted_total" ["channel", "class"]
+        "Messages that are durable and were acknowledged. A submission whose idempotency key was known is not counted again.";
+    INTAKE_REFUSED = Counter "outflow_intake_refused_total" ["reason"]
+        "Messages that were not taken in: `busy` (too many on their way to the disk), `closing` (shutting down), `not_stored` (the disk did not take them).";
+    ATTEMPTS = Counter "outflow_attempts_total" ["channel", "destination", "outcome"]
+        "Attempts that have ended, by what became of them: `delivered`, `bounced` (refused for good), `deferred` (refused for now), `uncertain` (nobody knows whether it was taken), `dead` (refused for now, and given up).";
+    ATTEMPT_SECONDS = Histogram "outflow_attempt_seconds" ["channel"]
+        "Time from handing a message to the transport to the answer.";
+    MESSAGES_SETTLED = Counter "outflow_messages_settled_total" ["channel", "class", "state"]
+        "Messages that are done with, by final state. Messages that a mass cancel found in the store are not among them: the store withdraws them without reading each.";
+    DEAD_LETTERS = Counter "outflow_dead_letters_total" ["channel", "class", "cause"]
+        "Messages that were given up: `attempts` or `age` (the schedule ended), `uncertain` (the settings forbid a duplicate), `too_large` (costs more than a limit ever admits). They are settled as `dead` as well.";
+    DEFERRALS = Counter "outflow_deferrals_total" ["class", "reason"]
+        "Messages that were put off until a time: `attempt` (one failed), `limit` (a limit of the recipient, or the retry budget, told them to step aside without an attempt).";
+    FEEDBACK = Counter "outflow_feedback_total" ["reason"]
+        "Messages that the far end took and came back to later, by class of the reply.";
+    TIME_TO_DELIVERY = Histogram "outflow_time_to_delivery_seconds" ["class"]
+        "Time from acceptance to acceptance by the far end, for messages that were delivered. Waiting for `not_before` and for retries is part of it.";
+    QUEUE_MESSAGES = Gauge "outflow_queue_messages" ["channel", "class", "state"]
+        "Messages that are not done with: `queued` (ready), `sending` (on their way), `deferred` (waiting for their time).";
+    QUEUE_OLDEST_AGE = Gauge "outflow_queue_oldest_age_seconds" ["class"]
+        "How long the oldest message that is ready has waited; 0 if none is.";
+    IN_FLIGHT = Gauge "outflow_in_flight" []
+        "Deliveries without an answer yet.";
+    SESSIONS = Gauge "outflow_sessions" []
+        "Sessions of all accounts, open or opening.";
+    LIMIT_WAIT = Histogram "outflow_limit_wait_seconds" ["scope"]
+        "Time that the first message of a flow waited at a limit of this scope, counted when it may go on; one that did not wait is not counted. `account` is the wait at a pool's gate: for an account whose limits are open and that has a session. Limits on a product have all their scopes: `ip/isp`.";
+    LIMIT_REFUSED = Counter "outflow_limit_refused_total" ["scope"]
+        "How often the first message of a flow came to a limit of this scope and had to wait there. `account` is the gate of a pool, as above; `recipient` counts messages that stepped aside for a limit of their recipient.";
+    LIMIT_TOKENS = Gauge "outflow_limit_tokens" ["limit"]
+        "What a limit would admit at once now. `other` is the sum of those beyond the bound on labels.";
+    LIMIT_RATE = Gauge "outflow_limit_rate" ["limit"]
+        "The rate of a limit in force, in messages per second. Limits on what is in flight have none.";
+    RATE_LIMITED = Counter "outflow_rate_limited_total" ["account_id"]
+        "How often an account's own limits made a message wait: each message at the head of its flow that stood at a gate of the account's pool when its limits shut for the message's class, or came to one before they opened again, once for each time they shut. Limits of the account at one destination, and waits that the far end asked for, are not counted.";
+    DEFERRED = Gauge "outflow_deferred" ["account_id"]
+        "Messages that are ready and wait at a gate of the account's pool, of classes for which the account's own limits are shut now. Accounts that stand in for one another each count them.";
+    STORE_COMMIT = Histogram "outflow_store_commit_seconds" []
+        "Time in which the store made a group of records durable, from the first write to the end of the last sync.";
+    STORE_RECORDS = Counter "outflow_store_records_total" []
+        "Records that the store made durable.";
+    STORE_BYTES = Counter "outflow_store_bytes_total" []
+        "Bytes that the store made durable.";
+    STORE_FAILING = Gauge "outflow_store_failing" []
+        "1 while the store does not take records and nothing is sent, else 0.";
+    ALERTS = Counter "outflow_alerts_total" ["alert"]
+        "Things that a person should know: `store_failing`, `store_recovered`, `ledger_away`, `authentication` (an account's log-in is refused), `worker_lost` (a delivery got no answer by its deadline).";
+    HTTP_REQUESTS = Counter "outflow_http_requests_total" ["method", "route", "status"]
+        "Requests answered, by the template of their route.";
+    HTTP_REQUEST_SECONDS = Histogram "outflow_http_request_seconds" ["method", "route"]
+        "Time from a request to its answer.";
+    LOG_LINES_DROPPED = Counter "outflow_log_lines_dropped_total" ["log"]
+        "Lines that were not written because their writer did not keep up: of the `server` log, of the log of `attempts`.";
+    BUILD_INFO = Gauge "outflow_build_info" ["version"]
+        "Always 1; says which version runs.";
+}
+
+/// The metric of this name, or the histogram of which this is a part.
+pub fn find(name: &str) -> Option<&'static Metric> {
+    let by_name = |name: &str| ALL.iter().find(|metric| metric.name == name);
+    by_name(name).or_else(|| {
+        let base = ["_bucket", "_sum", "_count"]
+            .iter()
+            .find_map(|end| name.strip_suffix(end))?;
+        by_name(base).filter(|metric| metric.kind == Kind::Histogram)
+    })
+}

@@ -1,0 +1,35 @@
+//! What a node tells of itself. Everything that is worth a metric or a line in
+//! a log is one entry of one catalogue; metrics, logs and the reference follow
+//! from it.
+//!
+//! In reading order: [`catalogue`] (all that happens), [`sink`] (where it goes);
+//! [`declarations`] (every metric, with its documentation), [`metrics`] (what is
+//! counted), `destinations`, `requests` and `histogram` (where), [`snapshot`]
+//! (what is so now), `render` and `exposition` (the page), [`reference`] (the
+//! documentation); [`logs`] (what people read), [`attempts`] (a line for every
+//! attempt), `line` and `address` (how a line is written), [`writer`] (who
+//! writes it).
+
+mod address;
+pub mod attempts;
+pub mod catalogue;
+pub mod declarations;
+mod destinations;
+mod exposition;
+mod histogram;
+mod line;
+pub mod logs;
+pub mod metrics;
+pub mod reference;
+mod render;
+mod requests;
+pub mod sink;
+pub mod snapshot;
+pub mod writer;
+
+pub use attempts::AttemptLog;
+pub use catalogue::Event;
+pub use logs::{LogSettings, Logs};
+pub use metrics::Metrics;
+pub use sink::{Silent, Sink, Sinks};
+pub use snapshot::Snapshot;

@@ -1,0 +1,285 @@
+//! The server's log: what people read, and what programs read for them.
+//!
+//! Each event has a level of its own; what happens to every message is for
+//! those who search. Recipients' addresses are left out unless the settings say
+//! otherwise, and no event carries a secret.
+
+use std::borrow::Cow;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use outflow_core::engine::action::Alert;
+use outflow_core::flow::FlowKey;
+use outflow_core::message_id::MessageId;
+use outflow_core::retry::dead_letter::LastError;
+use outflow_core::time::Wall;
+
+use crate::address;
+use crate::attempts;
+use crate::catalogue::{Event, Level, Settled};
+use crate::line::Line;
+use crate::sink::Sink;
+use crate::writer::Writer;
+
+pub use crate::line::Format;
+
+/// What is written and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogSettings {
+    /// Text or JSON.
+    pub format: Format,
+    /// The least grave level that is written.
+    pub level: Level,
+    /// Whether addresses that far ends repeat are written as they are.
+    pub addresses: bool,
+}
+
+/// The server's log.
+#[derive(Debug)]
+pub struct Logs {
+    settings: LogSettings,
+    writer: Writer,
+}
+
+impl Logs {
+    /// Writes to `writer`.
+    pub fn new(settings: LogSettings, writer: Writer) -> Self {
+        Self { settings, writer }
+    }
+
+    /// Lines that were dropped so far.
+    pub fn dropped(&self) -> u64 {
+        self.writer.dropped()
+    }
+
+    fn describe(&self, line: &mut Line<'_>, event: &Event<'_>) {
+        match event {
+            Event::Stopping | Event::Stopped | Event::PolicyChanged => {}
+            Event::Started(started) => {
+                line.flag("fresh", started.fresh);
+                line.number("flows", started.flows);
+                line.number("ready", started.ready);
+                line.number("limits", started.limits);
+                line.millis("downtime_ms", started.downtime);
+            }
+            Event::Accepted {
+                channel,
+                class,
+                count,
+            } => {
+                line.text("channel", channel.as_str());
+                line.text("class", class.as_str());
+                line.number("count", u64::from(*count));
+            }
+            Event::IntakeRefused { reason, count } => {
+                line.text("reason", reason.as_str());
+                line.number("count", u64::from(*count));
+            }
+            Event::Attempted(attempt) => attempts::describe(line, attempt),
+            Event::Deferred {
+                message,
+                key,
+                until,
+                attempted,
+            } => {
+                facts(line, *message, key);
+                line.time("until", *until);
+                line.flag("attempted", *attempted);
+            }
+            Event::Settled(settled) => self.settled(line, settled),
+            Event::Died {
+                message,
+                key,
+                account,
+                letter,
+            } => {
+                facts(line, *message, key);
+                line.optional("account", *account);
+                line.text("cause", letter.cause.as_str());
+                line.number("attempts", u64::from(letter.attempts));
+                self.error(line, &letter.error);
+            }
+            Event::Feedback {
+                message,
+                key,
+                error,
+            } => {
+                facts(line, *message, key);
+                self.error(line, error);
+            }
+            Event::Alert(alert) => describe_alert(line, alert),
+            Event::Committed(commit) => {
+                line.millis("duration_ms", commit.duration);
+                line.number("records", commit.records);
+                line.number("bytes", commit.bytes);
+            }
+            Event::AccountChanged { account } | Event::AccountRemoved { account } => {
+                line.text("account", account);
+            }
+            Event::Paused {
+                pause,
+                matches,
+                until,
+            } => {
+                line.number("pause", *pause);
+                line.show("match", matches);
+                if let Some(until) = until {
+                    line.time("until", *until);
+                }
+            }
+            Event::Resumed { pause } => line.number("pause", *pause),
+            Event::Swept { action, matches } => {
+                line.text("action", action.as_str());
+                line.show("match", matches);
+            }
+            Event::Requested(request) => {
+                line.text("method", request.method);
+                line.text("route", request.route);
+                line.number("status", u64::from(request.status));
+                line.millis("duration_ms", request.duration);
+            }
+            Event::Noted { part, text, .. } => {
+                line.text("part", part);
+                line.text("text", &self.shown(text));
+            }
+        }
+    }
+
+    fn settled(&self, line: &mut Line<'_>, settled: &Settled<'_>) {
+        facts(line, settled.message, settled.key);
+        line.text("state", settled.state.as_str());
+        line.optional("account", settled.account);
+        if let Some(age) = settled.age {
+            line.millis("age_ms", age);
+        }
+        if let Some(error) = settled.error {
+            self.error(line, error);
+        }
+    }
+
+    fn error(&self, line: &mut Line<'_>, error: &LastError) {
+        if let Some(code) = error.code {
+            line.number("code", u64::from(code));
+        }
+        line.text("outcome_class", error.class.as_str());
+        line.text("text", &self.shown(&error.text));
+    }
+
+    fn shown<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.settings.addresses {
+            Cow::Borrowed(text)
+        } else {
+            Cow::Owned(address::hidden(text))
+        }
+    }
+}
+
+impl Sink for Logs {
+    fn emit(&self, event: &Event<'_>) {
+        let level = level(event);
+        if level > self.settings.level {
+            return;
+        }
+        self.writer.line(|out| {
+            let mut line = Line::begin(out, self.settings.format);
+            line.word("time", &crate::line::rfc3339(time_of(event)));
+            line.word("level", level.as_str());
+            line.word("event", name(event));
+            self.describe(&mut line, event);
+            line.end();
+        });
+    }
+}
+
+/// When it happened, as far as the event says; else now.
+fn time_of(event: &Event<'_>) -> Wall {
+    if let Event::Attempted(attempt) = event {
+        return attempt.at;
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let nanos = since.map_or(0, |since| since.as_nanos());
+    Wall(i64::try_from(nanos).unwrap_or(i64::MAX))
+}
+
+/// Which message.
+fn facts(line: &mut Line<'_>, message: Option<MessageId>, key: &FlowKey) {
+    if let Some(message) = message {
+        line.show("message_id", &message);
+    }
+    line.text("tenant", key.tenant.as_str());
+    line.text("class", key.class.as_str());
+    line.show("destination", &key.destination);
+}
+
+fn describe_alert(line: &mut Line<'_>, alert: &Alert) {
+    let what = match alert {
+        Alert::StoreFailing => "the store takes no records: nothing is sent until it does",
+        Alert::StoreRecovered => "the store takes records again",
+        Alert::LedgerAway { key } => {
+            line.show("limit", key);
+            "the ledger is away: the limit is handled as its policy says"
+        }
+        Alert::Authentication { account } => {
+            line.text("account", account.as_str());
+            "the far end does not know or trust this account"
+        }
+        Alert::WorkerLost { .. } => "a delivery got no answer by its deadline",
+    };
+    line.text("text", what);
+}
+
+/// How grave an event is.
+pub fn level(event: &Event<'_>) -> Level {
+    match event {
+        Event::Alert(Alert::StoreFailing | Alert::Authentication { .. }) => Level::Error,
+        Event::Alert(Alert::StoreRecovered) => Level::Info,
+        Event::Alert(_) | Event::Died { .. } | Event::IntakeRefused { .. } => Level::Warn,
+        Event::Requested(request) if request.status >= 500 => Level::Warn,
+        Event::Noted { level, .. } => *level,
+        Event::Started(_)
+        | Event::Stopping
+        | Event::Stopped
+        | Event::Feedback { .. }
+        | Event::PolicyChanged
+        | Event::AccountChanged { .. }
+        | Event::AccountRemoved { .. }
+        | Event::Paused { .. }
+        | Event::Resumed { .. }
+        | Event::Swept { .. } => Level::Info,
+        Event::Accepted { .. }
+        | Event::Attempted(_)
+        | Event::Deferred { .. }
+        | Event::Settled(_)
+        | Event::Committed(_)
+        | Event::Requested(_) => Level::Debug,
+    }
+}
+
+/// What an event is called in logs.
+pub fn name(event: &Event<'_>) -> &'static str {
+    match event {
+        Event::Started(_) => "started",
+        Event::Stopping => "stopping",
+        Event::Stopped => "stopped",
+        Event::Accepted { .. } => "accepted",
+        Event::IntakeRefused { .. } => "intake_refused",
+        Event::Attempted(_) => "attempted",
+        Event::Deferred { .. } => "deferred",
+        Event::Settled(_) => "settled",
+        Event::Died { .. } => "dead_letter",
+        Event::Feedback { .. } => "feedback",
+        Event::Alert(Alert::StoreFailing) => "store_failing",
+        Event::Alert(Alert::StoreRecovered) => "store_recovered",
+        Event::Alert(Alert::LedgerAway { .. }) => "ledger_away",
+        Event::Alert(Alert::Authentication { .. }) => "authentication",
+        Event::Alert(Alert::WorkerLost { .. }) => "worker_lost",
+        Event::Committed(_) => "committed",
+        Event::PolicyChanged => "policy_changed",
+        Event::AccountChanged { .. } => "account_changed",
+        Event::AccountRemoved { .. } => "account_removed",
+        Event::Paused { .. } => "paused",
+        Event::Resumed { .. } => "resumed",
+        Event::Swept { .. } => "swept",
+        Event::Requested(_) => "requested",
+        Event::Noted { .. } => "noted",
+    }
+}
