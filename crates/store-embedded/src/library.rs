@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, RwLock};
 
-use outflow_ports::parcel::{Parcel, ParcelSource};
+use outflow_ports::parcel::{Parcel, ParcelError, ParcelSource};
 
 use crate::disk::File;
 use crate::journal::entry::Entry;
@@ -95,17 +95,33 @@ impl Library {
     }
 }
 
+impl Library {
+    fn envelope(&self, place: Place) -> io::Result<Arc<[u8]>> {
+        let (kind, payload) = self.read(Kind::Envelope, place)?;
+        match Entry::read(kind, &payload) {
+            Some(Entry::Message(message) | Entry::Kept { message, .. }) => {
+                Ok(message.envelope.into())
+            }
+            _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
+        }
+    }
+}
+
 impl ParcelSource for Library {
-    fn read(&self, envelope: u64, body: u64) -> io::Result<Parcel> {
-        let (kind, payload) = Self::read(self, Kind::Envelope, Place(envelope))?;
-        let envelope = match Entry::read(kind, &payload) {
-            Some(Entry::Message(message) | Entry::Kept { message, .. }) => message.envelope.into(),
-            _ => return Err(io::Error::from(io::ErrorKind::InvalidData)),
-        };
-        let (_, body) = Self::read(self, Kind::Body, Place(body))?;
+    fn read(&self, envelope: u64, body: u64) -> Result<Parcel, ParcelError> {
+        let envelope = self.read_envelope(envelope, body)?;
+        let (_, body) = Self::read(self, Kind::Body, Place(body)).map_err(unreadable)?;
         Ok(Parcel {
             envelope,
             body: body.into(),
         })
     }
+
+    fn read_envelope(&self, envelope: u64, _: u64) -> Result<Arc<[u8]>, ParcelError> {
+        self.envelope(Place(envelope)).map_err(unreadable)
+    }
+}
+
+fn unreadable(error: io::Error) -> ParcelError {
+    ParcelError(error.to_string())
 }
