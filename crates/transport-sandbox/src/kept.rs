@@ -19,6 +19,8 @@ pub struct Kept {
     pub account: Name,
     /// Where it was sent to.
     pub destination: Destination,
+    /// When it was accepted.
+    pub accepted_at: Wall,
     /// When it was taken.
     pub at: Wall,
     /// How often it was tried before.
