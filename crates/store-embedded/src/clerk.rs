@@ -74,7 +74,8 @@ impl Clerk {
     }
 
     pub fn hand_over(&self, papers: Papers) {
-        self.waiting.fetch_add(papers.finished.len(), Ordering::Relaxed);
+        self.waiting
+            .fetch_add(papers.finished.len(), Ordering::Relaxed);
         if let Some(sender) = &self.papers {
             // A clerk that is gone leaves the record behind; the journal keeps
             // what it needs to catch up at the next start.
@@ -147,7 +148,9 @@ impl Desk {
         let end = self.end(it);
         let last = events.iter().rev();
         let mut last = last.filter_map(|event| event.error.as_ref().map(|error| (event, error)));
-        let last = last.next().map(|(event, error)| (event.account.clone(), error.clone()));
+        let last = last
+            .next()
+            .map(|(event, error)| (event.account.clone(), error.clone()));
         let (last_account, last_error) = last.unzip();
         events.push(Happening {
             at: it.at,

@@ -60,7 +60,6 @@ pub fn start(setup: Setup, chores: Receiver<Chore>) -> io::Result<JoinHandle<()>
         .spawn(move || keeper.run(&chores))
 }
 
-
 struct Keeper {
     setup: Setup,
     /// Segments that are given up, oldest first.
@@ -98,7 +97,11 @@ impl Keeper {
     }
 
     fn tell(&self, tidied: Tidied) {
-        let mut all = self.setup.tidied.lock().unwrap_or_else(|it| it.into_inner());
+        let mut all = self
+            .setup
+            .tidied
+            .lock()
+            .unwrap_or_else(|it| it.into_inner());
         all.push(tidied);
     }
 

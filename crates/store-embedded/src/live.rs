@@ -69,7 +69,11 @@ impl EmbeddedStore {
         if !self.asks.any.swap(false, Ordering::Acquire) {
             return;
         }
-        let mut waiting = self.asks.waiting.lock().unwrap_or_else(|it| it.into_inner());
+        let mut waiting = self
+            .asks
+            .waiting
+            .lock()
+            .unwrap_or_else(|it| it.into_inner());
         for _ in 0..ANSWERS_MAX {
             let Some((seq, sender)) = waiting.pop() else {
                 return;

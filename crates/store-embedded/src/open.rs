@@ -70,11 +70,7 @@ impl EmbeddedStore {
     /// called, from any thread, when [`Store::complete`] has something new.
     ///
     /// [`Store::complete`]: outflow_ports::store::Store::complete
-    pub fn open(
-        dir: &Path,
-        settings: Settings,
-        wake: Wake,
-    ) -> Result<(Self, Opened), OpenError> {
+    pub fn open(dir: &Path, settings: Settings, wake: Wake) -> Result<(Self, Opened), OpenError> {
         let io = |error| OpenError::Io {
             path: dir.to_owned(),
             error,
@@ -120,7 +116,12 @@ impl EmbeddedStore {
         let opened = Opened {
             messages: (index.slots.len() - index.dead) as u64,
             dead_letters: index.dead as u64,
-            flows: index.flows.iter().flatten().filter(|it| it.live > 0).count() as u64,
+            flows: index
+                .flows
+                .iter()
+                .flatten()
+                .filter(|it| it.live > 0)
+                .count() as u64,
             bytes_read: found.bytes_read,
             bytes_cut: found.bytes_cut,
             unrecorded: index.finished.len() as u64,

@@ -41,13 +41,27 @@ const DEAD_BODIES_MAX: Nanos = Nanos::from_secs(20 * 3_600);
 enum Job {
     None,
     /// Looks for the living of the oldest envelope segment.
-    Scan { victim: u32, from: Seq, found: VecDeque<Seq> },
+    Scan {
+        victim: u32,
+        from: Seq,
+        found: VecDeque<Seq>,
+    },
     /// Writes them again.
-    Keep { victim: u32, left: VecDeque<Seq> },
+    Keep {
+        victim: u32,
+        left: VecDeque<Seq>,
+    },
     /// Waits for the record.
-    Wait { victim: u32, through: u64 },
+    Wait {
+        victim: u32,
+        through: u64,
+    },
     /// Looks for the living of a body segment.
-    ScanBodies { victim: u32, from: Seq, found: BTreeSet<Place> },
+    ScanBodies {
+        victim: u32,
+        from: Seq,
+        found: BTreeSet<Place>,
+    },
     /// The keeper rewrites it.
     Rewriting,
 }
@@ -101,7 +115,10 @@ impl Reclaim {
                 bodies.keys().last().copied().unwrap_or(0),
             ),
             envelopes: envelopes.into(),
-            bodies: bodies.into_iter().map(|(no, bytes)| (no, Bodies::new(bytes))).collect(),
+            bodies: bodies
+                .into_iter()
+                .map(|(no, bytes)| (no, Bodies::new(bytes)))
+                .collect(),
             job: Job::None,
             unanswered: 0,
             next_look: Mono(0),
@@ -114,7 +131,10 @@ impl Reclaim {
     /// Something was written at these places.
     pub fn saw(&mut self, envelope: Place, body: Place) {
         while self.newest.0 < envelope.segment() {
-            self.newest.0 = self.envelopes.back().map_or(envelope.segment(), |last| last + 1);
+            self.newest.0 = self
+                .envelopes
+                .back()
+                .map_or(envelope.segment(), |last| last + 1);
             self.envelopes.push_back(self.newest.0);
         }
         if self.newest.1 < body.segment() {
@@ -172,10 +192,18 @@ impl EmbeddedStore {
         let job = std::mem::replace(&mut self.reclaim.job, Job::None);
         self.reclaim.job = match job {
             Job::None => self.find_job(now.wall),
-            Job::Scan { victim, from, found } => self.scan(victim, from, found),
+            Job::Scan {
+                victim,
+                from,
+                found,
+            } => self.scan(victim, from, found),
             Job::Keep { victim, left } => self.keep(victim, left),
             Job::Wait { victim, through } => self.wait(victim, through),
-            Job::ScanBodies { victim, from, found } => self.scan_bodies(victim, from, found),
+            Job::ScanBodies {
+                victim,
+                from,
+                found,
+            } => self.scan_bodies(victim, from, found),
             Job::Rewriting => Job::Rewriting,
         };
         let pause = match self.reclaim.job {
@@ -186,7 +214,11 @@ impl EmbeddedStore {
     }
 
     fn hear_keeper(&mut self) {
-        let mut all = self.reclaim.tidied.lock().unwrap_or_else(|it| it.into_inner());
+        let mut all = self
+            .reclaim
+            .tidied
+            .lock()
+            .unwrap_or_else(|it| it.into_inner());
         let all = std::mem::take(&mut *all);
         for tidied in all {
             match tidied {
@@ -255,7 +287,12 @@ impl EmbeddedStore {
     }
 
     fn should_rewrite(&mut self, number: u32, known: Bodies, live: u64, now: Wall) -> bool {
-        let total = self.index.bodies.segments.get(&number).map_or(0, |it| it.total);
+        let total = self
+            .index
+            .bodies
+            .segments
+            .get(&number)
+            .map_or(0, |it| it.total);
         let before = known.rewritten_live.unwrap_or(total);
         if live >= before {
             return false;
@@ -269,7 +306,11 @@ impl EmbeddedStore {
 
     fn scan(&mut self, victim: u32, from: Seq, mut found: VecDeque<Seq>) -> Job {
         // Nothing to look for: the usual case when all are settled.
-        let any = self.index.envelopes.get(&victim).is_some_and(|live| *live > 0);
+        let any = self
+            .index
+            .envelopes
+            .get(&victim)
+            .is_some_and(|live| *live > 0);
         let mut slots = self.index.slots.iter(from);
         if any {
             for (seq, slot) in slots.by_ref().take(SCAN_MAX) {
@@ -278,7 +319,11 @@ impl EmbeddedStore {
                 }
             }
             if let Some((from, _)) = slots.next() {
-                return Job::Scan { victim, from, found };
+                return Job::Scan {
+                    victim,
+                    from,
+                    found,
+                };
             }
         }
         Job::Keep {
@@ -392,7 +437,11 @@ impl EmbeddedStore {
     }
 
     fn wait(&mut self, victim: u32, through: u64) -> Job {
-        let is_empty = self.index.envelopes.get(&victim).is_none_or(|live| *live == 0);
+        let is_empty = self
+            .index
+            .envelopes
+            .get(&victim)
+            .is_none_or(|live| *live == 0);
         if !is_empty {
             return Job::Scan {
                 victim,
@@ -418,7 +467,11 @@ impl EmbeddedStore {
             }
         }
         if let Some((from, _)) = slots.next() {
-            return Job::ScanBodies { victim, from, found };
+            return Job::ScanBodies {
+                victim,
+                from,
+                found,
+            };
         }
         let living = found.into_iter().collect();
         self.reclaim.chore(Chore::Rewrite(victim, living));

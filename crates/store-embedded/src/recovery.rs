@@ -126,11 +126,7 @@ pub fn numbers(disk: &dyn Disk, kind: Kind) -> Result<Vec<u32>, JournalError> {
 impl Recovery {
     /// Reads the journal in `disk`. Messages done with at positions up to
     /// `applied` have their receipts already.
-    pub fn read(
-        disk: &dyn Disk,
-        settings: &Settings,
-        applied: u64,
-    ) -> Result<Self, JournalError> {
+    pub fn read(disk: &dyn Disk, settings: &Settings, applied: u64) -> Result<Self, JournalError> {
         let mut found = Self {
             index: Index::new(settings),
             library: Arc::default(),
@@ -243,8 +239,10 @@ impl Recovery {
         let mut last_group: Vec<Frame<'_>> = Vec::new();
         let mut frames = Frames::new(bytes, segment.header.epoch);
         for frame in frames.by_ref() {
-            let is_commit =
-                matches!(Entry::read(frame.kind, frame.payload), Some(Entry::Commit(_)));
+            let is_commit = matches!(
+                Entry::read(frame.kind, frame.payload),
+                Some(Entry::Commit(_))
+            );
             group.push(frame);
             if is_commit {
                 for frame in std::mem::take(&mut last_group) {

@@ -16,9 +16,7 @@ use outflow_ports::intake::Given;
 use outflow_ports::parcel::{ParcelRef, ParcelSource};
 use outflow_ports::receipts::Receipts;
 use outflow_ports::registry::Registry;
-use outflow_ports::store::{
-    BatchId, Found, NewMessage, Recovered, Store, StoreDone, StoreWork,
-};
+use outflow_ports::store::{BatchId, Found, NewMessage, Recovered, Store, StoreDone, StoreWork};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::boot::{BootTime, LastRecord};

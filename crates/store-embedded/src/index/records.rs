@@ -15,7 +15,7 @@ use outflow_core::handle::FlowId;
 use outflow_core::message::{Seq, State};
 use outflow_core::time::Wall;
 
-use super::slots::{Stamp, Slot, Stand};
+use super::slots::{Slot, Stamp, Stand};
 use super::{Index, Reserved};
 use crate::journal::entry::{Context, Tried};
 use crate::journal::place::Place;
@@ -25,7 +25,10 @@ impl Index {
     /// Takes a new message in.
     pub fn accept(&mut self, now: Wall, it: &Numbered) {
         let seq = it.given.seq;
-        let not_before = it.message.not_before.filter(|at| *at > it.given.accepted_at);
+        let not_before = it
+            .message
+            .not_before
+            .filter(|at| *at > it.given.accepted_at);
         let slot = Slot {
             root: it.root,
             body: it.body,
@@ -120,7 +123,8 @@ impl Index {
                     saved,
                     reserved_since: u64::from(block),
                 };
-                self.limits.insert((*key).clone(), Reserved { limit, place });
+                self.limits
+                    .insert((*key).clone(), Reserved { limit, place });
             }
             Record::Hastened { flow, which } => self.hasten(at, flow, which),
             Record::Feedback { seq, error, .. } => self.feedback.push((seq, at, *error)),
@@ -190,14 +194,7 @@ impl Index {
         slot.flags.records() == 0
     }
 
-    fn defer(
-        &mut self,
-        now: Wall,
-        seq: Seq,
-        until: Wall,
-        attempt: Option<&Attempt>,
-        place: Place,
-    ) {
+    fn defer(&mut self, now: Wall, seq: Seq, until: Wall, attempt: Option<&Attempt>, place: Place) {
         if self.live(seq).is_none() {
             return;
         }

@@ -13,7 +13,7 @@ use outflow_core::message::{Seq, State};
 use outflow_core::time::Wall;
 
 use super::keys::Remembered;
-use super::slots::{Stamp, Slot, Stand};
+use super::slots::{Slot, Stamp, Stand};
 use super::{Flow, Index, Reserved};
 use crate::journal::entry::{Entry, Tried, Written};
 use crate::journal::place::Place;

@@ -315,7 +315,10 @@ impl Slots {
         }
         let high = self.last & !u64::from(u32::MAX);
         let mut seq = Seq(high | u64::from(low));
-        let first = self.chunks.first_key_value().map_or(0, |(at, _)| at * CHUNK);
+        let first = self
+            .chunks
+            .first_key_value()
+            .map_or(0, |(at, _)| at * CHUNK);
         loop {
             if seq.0 <= self.last && self.get(seq).is_some() {
                 return Some(seq);
@@ -341,7 +344,9 @@ impl Slots {
     /// between two chunks.
     pub fn numbers_of_chunk(&self, from: u64) -> Option<(u64, Vec<Seq>)> {
         let (number, chunk) = self.chunks.range(from..).next()?;
-        let numbers = chunk.iter(0).map(|(at, _)| Seq(number * CHUNK + u64::from(at)));
+        let numbers = chunk
+            .iter(0)
+            .map(|(at, _)| Seq(number * CHUNK + u64::from(at)));
         Some((number + 1, numbers.collect()))
     }
 }

@@ -96,12 +96,7 @@ impl Wheel {
     }
 }
 
-fn take_from(
-    spokes: &mut BTreeMap<i64, Vec<Low>>,
-    through: i64,
-    max: usize,
-    taken: &mut Vec<Low>,
-) {
+fn take_from(spokes: &mut BTreeMap<i64, Vec<Low>>, through: i64, max: usize, taken: &mut Vec<Low>) {
     while taken.len() < max
         && let Some(mut spoke) = spokes.first_entry()
         && *spoke.key() <= through

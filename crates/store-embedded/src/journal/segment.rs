@@ -204,7 +204,7 @@ pub fn read_segment(bytes: &[u8]) -> Result<(Header, SegmentReport), HeaderError
         report.entries += u64::from(Entry::read(frame.kind, frame.payload).is_some());
     }
     report.end = frames.offset();
-    report.damaged = header.kind == Kind::Envelope
-        && is_vouched_for(bytes, header.epoch, report.end);
+    report.damaged =
+        header.kind == Kind::Envelope && is_vouched_for(bytes, header.epoch, report.end);
     Ok((header, report))
 }

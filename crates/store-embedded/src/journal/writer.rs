@@ -233,7 +233,11 @@ impl Writer {
                 }
                 let written = self.write(&mut rest);
                 let mut rest = rest.into_iter();
-                tasks.extend(aside.into_iter().filter_map(|it| it.or_else(|| rest.next())));
+                tasks.extend(
+                    aside
+                        .into_iter()
+                        .filter_map(|it| it.or_else(|| rest.next())),
+                );
                 written?;
                 Ok(std::mem::take(tasks))
             }
@@ -302,7 +306,11 @@ impl Writer {
             return Err(io::Error::other("no segment was begun"));
         };
         frame::seal(&mut buffers.envelopes, envelope.epoch, envelope.at);
-        let body = self.tail.body.as_mut().filter(|_| !buffers.bodies.is_empty());
+        let body = self
+            .tail
+            .body
+            .as_mut()
+            .filter(|_| !buffers.bodies.is_empty());
         let (in_body, in_envelope) = match body {
             Some(body) => {
                 frame::seal(&mut buffers.bodies, body.epoch, body.at);

@@ -57,7 +57,10 @@ impl Bell {
     fn wait_beyond(&self, heard: u64) -> u64 {
         let rung = self.rung.lock().unwrap();
         let silent = |rung: &mut u64| *rung <= heard;
-        let (rung, timeout) = self.ringing.wait_timeout_while(rung, PATIENCE, silent).unwrap();
+        let (rung, timeout) = self
+            .ringing
+            .wait_timeout_while(rung, PATIENCE, silent)
+            .unwrap();
         assert!(!timeout.timed_out(), "the journal does not answer");
         *rung
     }
@@ -99,12 +102,7 @@ impl Rig {
         Self::new(Scratch::new(), disk, Some(memory), seed)
     }
 
-    fn new(
-        scratch: Scratch,
-        inner: Arc<dyn Disk>,
-        memory: Option<MemoryDisk>,
-        seed: u64,
-    ) -> Self {
+    fn new(scratch: Scratch, inner: Arc<dyn Disk>, memory: Option<MemoryDisk>, seed: u64) -> Self {
         let clock = Arc::new(Clock(AtomicU64::new(Nanos::from_secs(10).0)));
         let mut rig = Self {
             store: None,
@@ -135,8 +133,7 @@ impl Rig {
             bell.ringing.notify_all();
         });
         let disk = Arc::new(self.disk.clone());
-        let (store, opened) =
-            EmbeddedStore::open_on(disk, record, self.settings.clone(), wake)?;
+        let (store, opened) = EmbeddedStore::open_on(disk, record, self.settings.clone(), wake)?;
         self.store = Some(store);
         Ok(opened)
     }

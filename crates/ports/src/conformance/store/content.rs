@@ -71,7 +71,10 @@ fn a_known_key_says_so<H: Harness>(make: &dyn Fn() -> H) {
             );
         }
     }
-    let head = bench.harness.store().find(seqs.last().copied().unwrap_or_default());
+    let head = bench
+        .harness
+        .store()
+        .find(seqs.last().copied().unwrap_or_default());
     let accepted_at = head.map(|found| found.head.accepted_at);
     assert_eq!(
         accepted_at,
@@ -82,7 +85,11 @@ fn a_known_key_says_so<H: Harness>(make: &dyn Fn() -> H) {
 
 fn parcel<H: Harness>(bench: &mut Bench<H>, seq: Seq) -> Option<Parcel> {
     let parcel = bench.harness.store().parcel(seq);
-    parcel.map(|parcel| parcel.read().expect("the parcel of a live message can be read"))
+    parcel.map(|parcel| {
+        parcel
+            .read()
+            .expect("the parcel of a live message can be read")
+    })
 }
 
 fn a_parcel_is_what_was_given<H: Harness>(make: &dyn Fn() -> H) {
@@ -121,7 +128,10 @@ fn a_parcel_is_what_was_given<H: Harness>(make: &dyn Fn() -> H) {
             bench.restart();
         }
     }
-    assert!(parcel(&mut bench, Seq(1 << 40)).is_none(), "nobody's parcel");
+    assert!(
+        parcel(&mut bench, Seq(1 << 40)).is_none(),
+        "nobody's parcel"
+    );
 }
 
 fn what_is_alive_is_found<H: Harness>(make: &dyn Fn() -> H) {
@@ -156,8 +166,14 @@ fn scan<H: Harness>(bench: &mut Bench<H>, looks: usize) -> Vec<Found> {
     let mut from = Some(Seq(0));
     while let Some(next) = from {
         let before = all.len();
-        from = bench.harness.store().scan(next, looks, &mut |found| all.push(found));
-        assert!(all.len() - before <= looks, "no more than that is looked at");
+        from = bench
+            .harness
+            .store()
+            .scan(next, looks, &mut |found| all.push(found));
+        assert!(
+            all.len() - before <= looks,
+            "no more than that is looked at"
+        );
         assert!(from.is_none_or(|from| from > next), "a scan gets on");
     }
     all
@@ -188,7 +204,10 @@ fn a_scan_finds_all_in_order<H: Harness>(make: &dyn Fn() -> H) {
 
 fn deferred<H: Harness>(bench: &mut Bench<H>) -> Vec<(FlowId, u64)> {
     let mut all = Vec::new();
-    bench.harness.store().deferred(&mut |flow, count| all.push((flow, count)));
+    bench
+        .harness
+        .store()
+        .deferred(&mut |flow, count| all.push((flow, count)));
     all.sort_unstable();
     all
 }
@@ -249,7 +268,10 @@ fn haste_makes_due<H: Harness>(make: &dyn Fn() -> H) {
     rest.sort_unstable();
     let expected: Vec<Seq> = seqs.iter().copied().filter(|it| *it < second).collect();
     let expected: Vec<Seq> = expected.into_iter().chain([third]).collect();
-    assert_eq!(rest, expected, "up to that one, but not what was handed out");
+    assert_eq!(
+        rest, expected,
+        "up to that one, but not what was handed out"
+    );
     // Of another flow, or gone: nothing happens.
     bench.commit(Record::Hastened {
         flow: OTHER,

@@ -26,7 +26,11 @@ fn a_stuck_message_pins_little() {
     }
     let sparse = slots.chunks.values();
     let sparse = sparse.filter(|chunk| matches!(chunk, Chunk::Sparse(_)));
-    assert_eq!(sparse.count(), 5, "all chunks but the current one are arrays");
+    assert_eq!(
+        sparse.count(),
+        5,
+        "all chunks but the current one are arrays"
+    );
     for seq in all.clone() {
         let found = slots.get(Seq(seq)).map(|it| it.recipient);
         assert_eq!(found, stays(seq).then_some(seq));
