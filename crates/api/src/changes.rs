@@ -67,8 +67,7 @@ impl ApiState {
     ) -> Result<(), Problem> {
         let registry = Arc::clone(&self.registry);
         let (at, actor) = (self.clock.now(), actor.to_owned());
-        self.events
-            .publish(Notice::changed(action, &target, &actor, at));
+        let notice = Notice::changed(action, &target, &actor, at);
         on_disk(move || {
             registry.audit(Audit {
                 at,
@@ -79,6 +78,7 @@ impl ApiState {
             })
         })
         .await??;
+        self.events.publish(notice);
         Ok(())
     }
 }

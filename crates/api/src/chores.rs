@@ -5,6 +5,8 @@
 use std::time::Duration;
 
 use outflow_core::time::{Nanos, Wall};
+use outflow_telemetry::Event;
+use outflow_telemetry::catalogue::Level;
 use serde_json::json;
 
 use crate::events::{Notice, NoticeKind};
@@ -51,6 +53,12 @@ pub async fn run(state: ApiState, shutdown: impl Future<Output = ()>) {
         }
         turns += 1;
         let next = done.unwrap_or_else(|problem| {
+            let text = problem.clone().body().detail;
+            state.telemetry.emit(&Event::Noted {
+                level: Level::Error,
+                part: "api",
+                text: &text,
+            });
             state.events.publish(alert(&problem));
             None
         });

@@ -48,7 +48,8 @@ pub fn complete(mut api: OpenApi) -> OpenApi {
     let paths = std::mem::take(&mut api.paths.paths);
     for (path, mut item) in paths {
         let is_open = !path.starts_with("/api/") && path != "/metrics";
-        for operation in operations(&mut item) {
+        for (method, operation) in operations(&mut item) {
+            operation.operation_id = Some(id_of(method, &path));
             if !is_open {
                 close(operation);
             }
@@ -59,16 +60,27 @@ pub fn complete(mut api: OpenApi) -> OpenApi {
     api
 }
 
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut Operation)> {
     [
-        item.get.as_mut(),
-        item.put.as_mut(),
-        item.post.as_mut(),
-        item.patch.as_mut(),
-        item.delete.as_mut(),
+        ("get", item.get.as_mut()),
+        ("put", item.put.as_mut()),
+        ("post", item.post.as_mut()),
+        ("patch", item.patch.as_mut()),
+        ("delete", item.delete.as_mut()),
     ]
     .into_iter()
-    .flatten()
+    .filter_map(|(method, operation)| Some((method, operation?)))
+}
+
+/// A name of its own for each operation: `get_messages_id_explain`.
+fn id_of(method: &str, path: &str) -> String {
+    let words = path.trim_start_matches("/api/v1").split(['/', '.', '-']);
+    let words = words.map(|word| word.trim_matches(['{', '}', '*']));
+    let words = words.filter(|word| !word.is_empty());
+    std::iter::once(method)
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join("_")
 }
 
 /// Says that an operation needs a token and how it refuses.

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use crate::ask::ask;
 use crate::auth::{May, Scrape};
+use crate::problem::Problem;
 use crate::state::ApiState;
 
 /// A node that does not answer in this time does not do its work.
@@ -72,7 +73,11 @@ pub async fn readyz(State(state): State<ApiState>) -> Response {
     tag = "health",
     responses((status = 200, description = "all metrics", content_type = "text/plain", body = String)),
 )]
-pub async fn metrics(_may: May<Scrape>, State(state): State<ApiState>) -> Response {
+pub async fn metrics(
+    _may: May<Scrape>,
+    State(state): State<ApiState>,
+) -> Result<Response, Problem> {
     let format = "text/plain; version=0.0.4; charset=utf-8";
-    ([(header::CONTENT_TYPE, format)], state.metrics.render()).into_response()
+    let text = ask(|then| state.metrics.render(then)).await?;
+    Ok(([(header::CONTENT_TYPE, format)], text).into_response())
 }

@@ -10,7 +10,7 @@
 //! [`extract`], [`bounded`], [`stamp`] (what requests bring); [`messages`]; what
 //! operators set: [`book`] (what is in force), [`changes`], [`accounts`],
 //! [`policies`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
-//! [`lanes`], [`limits`], [`dead_letters`], [`events`], [`health`]; then
+//! [`lanes`], [`limits`], [`dead_letters`], [`events`], [`notices`], [`health`]; then
 //! [`chores`] (what happens by itself) and [`document`] (OpenAPI).
 
 pub mod accounts;
@@ -31,6 +31,7 @@ pub mod health;
 pub mod lanes;
 pub mod limits;
 pub mod messages;
+pub mod notices;
 pub mod pauses;
 pub mod policies;
 pub mod problem;
@@ -41,6 +42,7 @@ pub mod state;
 pub mod tokens;
 
 pub use book::{AccountSink, StartValues};
+pub use events::Events;
 pub use serve::serve;
 pub use server::{openapi, router};
 pub use state::{ApiState, Bounds, Clock, Metrics, Parts, Readiness};

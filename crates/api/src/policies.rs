@@ -245,13 +245,19 @@ async fn set(
     let turn = state.book.write().await;
     let now = state.clock.now();
     let snapshot = state.book.snapshot();
-    let before = snapshot.policies.get(&matches).map(AsRef::as_ref);
+    let before = snapshot.policies.get(&matches);
+    let before = before.map(|before| before.without_ended(&matches, now));
+    let before = before.as_ref();
     if before.is_none() && snapshot.policies.len() >= POLICIES_MAX {
         let detail = format!("there are {POLICIES_MAX} policies already");
         return Err(Problem::new(Code::Conflict, detail));
     }
-    let stored = change(before)?;
+    let mut stored = change(before)?;
     let file = of_file(state.book.start(), &matches);
+    if before.is_none() && file.is_some() {
+        // What was taken away does not come back below an override.
+        stored.base.get_or_insert_default();
+    }
     let entry = PolicyEntry::of(file, stored.clone(), 0);
     let mut entry = entry.ok_or_else(|| Problem::field("", "says nothing"))?;
     check(&entry, &matches, now)?;

@@ -1,13 +1,17 @@
 //! All routes, what bounds them, and the document that describes them.
 
 use std::any::Any;
+use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header;
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
+use outflow_core::time::Nanos;
+use outflow_telemetry::Event;
+use outflow_telemetry::catalogue::Requested;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -93,6 +97,7 @@ pub fn router(state: ApiState) -> Router {
         })
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn_with_state(state.clone(), bounded))
+        .layer(middleware::from_fn_with_state(state.clone(), told))
         .with_state(state)
 }
 
@@ -129,6 +134,22 @@ async fn bounded(State(state): State<ApiState>, request: Request, next: Next) ->
     answer.unwrap_or_else(|_| {
         Problem::later(Code::TimedOut, 1, "the request took too long").into_response()
     })
+}
+
+/// Tells of every request, by the template of its route.
+async fn told(State(state): State<ApiState>, request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let response = next.run(request).await;
+    let nanos = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    state.telemetry.emit(&Event::Requested(Requested {
+        method: method.as_str(),
+        route: route.as_ref().map_or("other", MatchedPath::as_str),
+        status: response.status().as_u16(),
+        duration: Nanos(nanos),
+    }));
+    response
 }
 
 fn panicked(_: Box<dyn Any + Send + 'static>) -> Response {

@@ -7,10 +7,11 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use outflow_core::time::Wall;
 use outflow_ports::control::Control;
-use outflow_ports::intake::Intake;
+use outflow_ports::intake::{Intake, Then};
 use outflow_ports::query::Query;
 use outflow_ports::receipts::Receipts;
 use outflow_ports::registry::{Kind, Registry, RegistryError};
+use outflow_telemetry::Sink;
 use tokio::sync::Semaphore;
 
 use crate::book::{AccountSink, Book, StartValues};
@@ -30,8 +31,9 @@ pub trait Clock: Send + Sync {
 
 /// Writes the metrics of the process.
 pub trait Metrics: Send + Sync {
-    /// All of them, in the text format of Prometheus.
-    fn render(&self) -> String;
+    /// All of them, in the text format of Prometheus. Much of it is asked of the
+    /// node, so the answer is given to `then`.
+    fn render(&self, then: Then<String>);
 }
 
 /// Says whether the server can do its work.
@@ -80,6 +82,10 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     pub start: StartValues,
     pub account_sink: Arc<dyn AccountSink>,
+    /// Where the API tells of requests.
+    pub telemetry: Arc<dyn Sink>,
+    /// Where notices are published; a telemetry sink, to be given to the node.
+    pub events: Arc<Events>,
     pub bounds: Bounds,
 }
 
@@ -105,8 +111,9 @@ pub struct Inner {
     pub(crate) openapi: OnceLock<String>,
     pub(crate) body_budget: Arc<Semaphore>,
     pub(crate) requests: Semaphore,
-    /// Where the application publishes what happens.
-    pub events: Events,
+    pub(crate) telemetry: Arc<dyn Sink>,
+    /// Where notices are published.
+    pub events: Arc<Events>,
 }
 
 impl Deref for ApiState {
@@ -170,7 +177,8 @@ impl ApiState {
             openapi: OnceLock::new(),
             body_budget: Arc::new(Semaphore::new(held_bytes_max / BUDGET_UNIT)),
             requests: Semaphore::new(requests_max),
-            events: Events::default(),
+            telemetry: parts.telemetry,
+            events: parts.events,
         })))
     }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use outflow_config::{Account, RawAccount, RawPolicy};
+use outflow_config::{Account, RawAccount, RawPolicy, Settings};
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
@@ -50,6 +50,30 @@ pub struct StartValues {
     pub implicit: Option<RawAccount>,
     /// Headroom and worker, to which policies are added.
     pub defaults: Policies,
+}
+
+impl StartValues {
+    /// What these settings begin with.
+    pub fn of(settings: &Settings) -> Self {
+        let mut defaults = Policies::default();
+        defaults.set_headroom(settings.headroom);
+        let mut accounts: Vec<RawAccount> = settings
+            .accounts
+            .iter()
+            .map(|account| account.raw.clone())
+            .collect();
+        let implicit = match settings.is_sandbox_by_default {
+            true => accounts.pop(),
+            false => None,
+        };
+        let policies = settings.policies.iter();
+        Self {
+            accounts,
+            policies: policies.map(|policy| policy.raw.clone()).collect(),
+            implicit,
+            defaults,
+        }
+    }
 }
 
 /// Where something came from.

@@ -74,6 +74,16 @@ impl PolicyEntry {
         raw.validate_about(matches).ok()
     }
 
+    /// The same without an override that has ended.
+    #[must_use]
+    pub fn without_ended(&self, matches: &Match, now: Wall) -> Self {
+        let mut entry = self.clone();
+        if self.is_over(matches, now) {
+            entry.over = None;
+        }
+        entry
+    }
+
     /// Whether the override has ended.
     pub fn is_over(&self, matches: &Match, now: Wall) -> bool {
         let over = self.over.as_ref();

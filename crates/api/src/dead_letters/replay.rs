@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use outflow_core::destination::Destination;
 use outflow_core::message::{Channel, Seq, State as MessageState};
@@ -46,16 +47,41 @@ struct Running {
     saved_done: u64,
 }
 
-/// Reviews that are being carried out.
+/// Dead letters that a step came by.
 #[derive(Debug, Default)]
+struct Passed {
+    /// The last of them; none at the end.
+    last: Option<Seq>,
+    /// How many the review is about.
+    selected: u64,
+    /// Those among them that are still there.
+    live: Vec<LiveMessage>,
+}
+
+/// Reviews that are being carried out.
+#[derive(Debug)]
 pub struct Replays {
     running: Mutex<BTreeMap<String, Running>>,
+    /// Whether reviews are to be read again.
+    stale: AtomicBool,
     woken: Notify,
+}
+
+/// None yet: a restart finds those of before.
+impl Default for Replays {
+    fn default() -> Self {
+        Self {
+            running: Mutex::default(),
+            stale: AtomicBool::new(true),
+            woken: Notify::default(),
+        }
+    }
 }
 
 impl Replays {
     /// There may be more to do.
     pub fn wake(&self) {
+        self.stale.store(true, Ordering::SeqCst);
         self.woken.notify_one();
     }
 
@@ -67,7 +93,12 @@ impl Replays {
     /// Does what may be done by now. When to come again; none if all is done.
     pub async fn turn(&self, state: &ApiState, now: Wall) -> Result<Option<Wall>, Problem> {
         let mut running = self.running.lock().await;
-        find_new(state, &mut running, now).await?;
+        if self.stale.swap(false, Ordering::SeqCst)
+            && let Err(problem) = find_new(state, &mut running, now).await
+        {
+            self.stale.store(true, Ordering::SeqCst);
+            return Err(problem);
+        }
         let mut next = None;
         let ids: Vec<String> = running.keys().cloned().collect();
         for id in ids {
@@ -82,6 +113,7 @@ impl Replays {
             if is_done || stepped.is_err() {
                 // What could not be saved is read again.
                 running.remove(&id);
+                self.stale.fetch_or(!is_done, Ordering::SeqCst);
             }
             stepped?;
             if !is_done {
@@ -142,21 +174,30 @@ impl Running {
             .min(BATCH)
     }
 
-    /// The next dead letters, and whether these are the last.
-    async fn page(
-        &self,
-        state: &ApiState,
-        max: usize,
-    ) -> Result<(Vec<Seq>, Vec<LiveMessage>), Problem> {
+    /// The next dead letters: at most `max` that are selected.
+    async fn page(&self, state: &ApiState, max: usize) -> Result<Passed, Problem> {
+        // Those of another cause are passed over, so more must be looked at.
+        let looks = match self.review.cause {
+            Some(_) => BATCH,
+            None => max,
+        };
         let (receipts, review) = (Arc::clone(&state.receipts), self.review.clone());
-        let page = on_disk(move || receipts.list(&review.filter(), review.below(), max)).await??;
-        let seqs: Vec<Seq> = page.iter().map(|receipt| receipt.seq).collect();
-        let mut live = Vec::new();
-        for receipt in page.iter().filter(|receipt| self.review.selects(receipt)) {
-            let found = ask(|then| state.query.message(receipt.seq, then)).await?;
-            live.extend(found.filter(|live| live.state == MessageState::Dead));
+        let page =
+            on_disk(move || receipts.list(&review.filter(), review.below(), looks)).await??;
+        let mut passed = Passed::default();
+        for receipt in page {
+            if self.review.selects(&receipt) {
+                if passed.selected == max as u64 {
+                    break;
+                }
+                passed.selected += 1;
+                let found = ask(|then| state.query.message(receipt.seq, then)).await?;
+                let dead = found.filter(|live| live.state == MessageState::Dead);
+                passed.live.extend(dead);
+            }
+            passed.last = Some(receipt.seq);
         }
-        Ok((seqs, live))
+        Ok(passed)
     }
 
     async fn replay(&mut self, state: &ApiState, id: &str, now: Wall) -> Result<(), Problem> {
@@ -164,8 +205,12 @@ impl Running {
         if allowed == 0 {
             return Ok(());
         }
-        let (seqs, live) = self.page(state, allowed).await?;
-        let Some(last) = seqs.last() else {
+        let Passed {
+            last,
+            selected,
+            live,
+        } = self.page(state, allowed).await?;
+        let Some(last) = last else {
             self.review.state = Decision::Replayed;
             return self.save(state, id, now).await;
         };
@@ -183,20 +228,24 @@ impl Running {
         }
         self.review.below = Some(last.0);
         self.review.done += entered;
-        self.review.skipped += seqs.len() as u64 - entered;
+        self.review.skipped += selected - entered;
         self.due = self.due + self.interval().times(entered);
         self.save_sometimes(state, id, now).await
     }
 
     async fn discard(&mut self, state: &ApiState, id: &str, now: Wall) -> Result<(), Problem> {
-        let (seqs, live) = self.page(state, BATCH).await?;
-        let Some(last) = seqs.last() else {
+        let Passed {
+            last,
+            selected,
+            live,
+        } = self.page(state, BATCH).await?;
+        let Some(last) = last else {
             self.review.state = Decision::Discarded;
             return self.save(state, id, now).await;
         };
         self.review.below = Some(last.0);
         self.review.done += live.len() as u64;
-        self.review.skipped += (seqs.len() - live.len()) as u64;
+        self.review.skipped += selected - live.len() as u64;
         let forgotten = live.iter().map(|live| live.seq);
         state.control.forget(forgotten.collect());
         self.due = now;

@@ -272,6 +272,9 @@ impl Letter {
             OneOrMany::One(text) => ("to", vec![text]),
             OneOrMany::Many(list) => ("to/", list),
         };
+        if field == "to/" && to.is_empty() && self.cc.is_empty() && self.bcc.is_empty() {
+            faults.add("to", "names nobody");
+        }
         if to.len() + self.cc.len() + self.bcc.len() > RECIPIENTS_MAX {
             faults.add(
                 "to",
@@ -284,9 +287,6 @@ impl Letter {
         let bcc = mailboxes(faults, "bcc/", &self.bcc);
         let everyone = to.iter().chain(&cc).chain(&bcc);
         let recipients = each_once(everyone.map(|mailbox| &mailbox.address));
-        if recipients.is_empty() && faults.found.is_empty() {
-            faults.add("to", "names nobody");
-        }
         let from = from?;
         let content = Content {
             from: from.to_string(),

@@ -47,14 +47,15 @@ pub async fn find(state: &ApiState, caller: &Caller, id: &str) -> Result<FoundMe
     let id: MessageId = id.parse().map_err(|_| none())?;
     let seq = id.seq();
     let live = ask(|then| state.query.message(seq, then)).await?;
-    if let Some(live) = live
-        && live.state != MessageState::Dead
+    let live = match live {
+        Some(live) if MessageId::new(live.accepted_at, seq) != id => return Err(none()),
+        Some(live) if !caller.sees(&live.key.tenant) => return Err(none()),
+        live => live.map(|live| FoundMessage::Live(Box::new(live))),
+    };
+    if let Some(FoundMessage::Live(message)) = &live
+        && message.state != MessageState::Dead
     {
-        let is_it = MessageId::new(live.accepted_at, seq) == id && caller.sees(&live.key.tenant);
-        return match is_it {
-            true => Ok(FoundMessage::Live(Box::new(live))),
-            false => Err(none()),
-        };
+        return live.ok_or_else(none);
     }
     let receipts = Arc::clone(&state.receipts);
     let receipt = on_disk(move || receipts.get(seq)).await??;
@@ -62,6 +63,8 @@ pub async fn find(state: &ApiState, caller: &Caller, id: &str) -> Result<FoundMe
         .filter(|receipt| MessageId::new(receipt.accepted_at, seq) == id)
         .filter(|receipt| caller.sees(&receipt.key.tenant))
         .map(|receipt| FoundMessage::Settled(Box::new(receipt)))
+        // A dead letter of which no receipt is kept.
+        .or(live)
         .ok_or_else(none)
 }
 

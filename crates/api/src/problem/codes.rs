@@ -42,11 +42,8 @@ macro_rules! codes {
 }
 
 codes! {
-    InvalidJson = "invalid_json", 400, "The body is not JSON of the expected form",
-        "The body could not be read as JSON, or one of its fields has another type than expected. \
-         `detail` says where reading stopped, `errors` names the field where one is at fault.\n\n\
-         Compare the body with the operation in `/openapi.json`. Unknown fields are refused, so \
-         that a misspelt one is not silently ignored.";
+    InvalidJson = "invalid_json", 400, "The body is not JSON",
+        "The body could not be read as JSON, or ended early. `detail` says where reading stopped.";
     InvalidQuery = "invalid_query", 400, "The query or the path cannot be read",
         "A parameter of the query or a part of the path has another form than expected. `detail` \
          says which. Cursors are to be sent back exactly as they were given.";
@@ -95,7 +92,8 @@ codes! {
          line.";
     Invalid = "invalid", 422, "Some fields cannot be accepted",
         "The body is well formed, but something in it cannot be accepted. `errors` lists each \
-         field by its JSON pointer and says what is wrong with it. In a batch, messages without \
+         field by its JSON pointer and says what is wrong with it. Unknown fields are refused, so \
+         that a misspelt one is not silently ignored. In a batch, messages without \
          errors are accepted all the same, and the others are listed under `rejected`.";
     Internal = "internal", 500, "Something went wrong inside",
         "This is a fault of the server; its log has more. If a message was submitted, it is not \

@@ -300,6 +300,9 @@ async fn a_patch_makes_a_policy_and_says_what_it_governs() {
     call(&later, "DELETE", "/policies/isp/Gmail", Value::Null).await;
     assert_eq!(rate(&later, "isp:google"), None);
     assert_eq!(rate(&later.restart(start()), "isp:google"), None);
+    let over = json!({ "concurrency": 3, "mitigation_reason": "x" });
+    call(&later, "PATCH", "/policies/isp/google", over).await;
+    assert_eq!(rate(&later, "isp:google"), None, "nor below an override");
 }
 
 #[tokio::test]

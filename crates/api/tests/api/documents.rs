@@ -153,4 +153,16 @@ async fn the_page_is_one_file_that_loads_nothing() {
     assert_eq!(served["info"]["title"], "Outflow");
     let metrics = world.get("/metrics").await;
     assert_eq!(metrics.text, "outflow_build_info 1\n");
+    world.get("/api/v1/messages/x").await;
+    world.get("/x").await;
+    let told = world.told.0.lock().unwrap();
+    let last = told.iter().rev().take(3).rev();
+    assert_eq!(
+        last.collect::<Vec<_>>(),
+        [
+            "GET /metrics 200",
+            "GET /api/v1/messages/{id} 404",
+            "GET other 404",
+        ]
+    );
 }

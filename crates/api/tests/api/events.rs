@@ -6,6 +6,14 @@ use axum::body::{Body, BodyDataStream};
 use axum::http::{Request, header};
 use http_body_util::BodyExt;
 use outflow_api::events::{Notice, NoticeKind};
+use outflow_core::destination::Destination;
+use outflow_core::engine::action::Alert;
+use outflow_core::flow::FlowKey;
+use outflow_core::message::{Seq, State};
+use outflow_core::message_id::MessageId;
+use outflow_core::time::Nanos;
+use outflow_telemetry::catalogue::Settled;
+use outflow_telemetry::{Event, Sink};
 use serde_json::json;
 use tower::ServiceExt;
 
@@ -27,6 +35,36 @@ async fn next(body: &mut Body) -> Option<String> {
     let frame = frame.await.expect("an event comes")?.unwrap();
     let bytes = frame.into_data().unwrap();
     Some(String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn what_the_node_tells_is_heard() {
+    let world = World::new();
+    let mut all = listen(&world, &world.admin, "").await;
+    let key = FlowKey::to(Destination::isp("google"));
+    world.state.events.emit(&Event::Settled(Settled {
+        message: Some(MessageId::new(crate::world::START, Seq(7))),
+        key: &key,
+        state: State::Delivered,
+        account: Some("primary"),
+        error: None,
+        age: Some(Nanos::from_millis(1_500)),
+    }));
+    world.state.events.emit(&Event::Stopping);
+    world.state.events.emit(&Event::Alert(&Alert::StoreFailing));
+    let settled = next(&mut all).await.unwrap();
+    let data = settled.strip_prefix("event: settled\ndata: ").unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert_eq!(
+        (&data["state"], &data["age_s"]),
+        (&json!("delivered"), &json!(1.5))
+    );
+    assert_eq!(data["destination"], "isp:google");
+    let alert = next(&mut all).await.unwrap();
+    assert_eq!(
+        alert,
+        "event: alert\ndata: {\"what\":\"store_failing\"}\n\n"
+    );
 }
 
 fn settled(tenant: &str, number: usize) -> Notice {
@@ -94,5 +132,5 @@ async fn so_many_may_listen_and_a_seat_becomes_free() {
         (503, "busy".to_owned())
     );
     listeners.pop();
-    listen(&world, &world.admin, "").await;
+    let _body = listen(&world, &world.admin, "").await;
 }

@@ -297,11 +297,24 @@ impl AccountSink for Sink {
     }
 }
 
+/// What the API tells of requests.
+#[derive(Debug, Default)]
+pub struct Told(pub Mutex<Vec<String>>);
+
+impl outflow_telemetry::Sink for Told {
+    fn emit(&self, event: &outflow_telemetry::Event<'_>) {
+        if let outflow_telemetry::Event::Requested(request) = event {
+            let line = format!("{} {} {}", request.method, request.route, request.status);
+            self.0.lock().unwrap().push(line);
+        }
+    }
+}
+
 struct Fixed;
 
 impl Metrics for Fixed {
-    fn render(&self) -> String {
-        "outflow_build_info 1\n".to_owned()
+    fn render(&self, then: Then<String>) {
+        then("outflow_build_info 1\n".to_owned());
     }
 }
 
@@ -318,6 +331,7 @@ pub struct World {
     pub shelf: Arc<Shelf>,
     pub papers: Arc<Papers>,
     pub sink: Arc<Sink>,
+    pub told: Arc<Told>,
     pub state: ApiState,
     pub router: Router,
     pub admin: String,
@@ -385,7 +399,7 @@ impl World {
         bounds: Bounds,
     ) -> Self {
         let admin = outflow_api::tokens::first_admin(&*shelf, clock.now()).unwrap();
-        let sink: Arc<Sink> = Arc::default();
+        let (sink, told): (Arc<Sink>, Arc<Told>) = Default::default();
         let state = ApiState::new(Parts {
             intake: Arc::clone(&node) as _,
             query: Arc::clone(&node) as _,
@@ -397,6 +411,8 @@ impl World {
             clock: Arc::clone(&clock) as _,
             start,
             account_sink: Arc::clone(&sink) as _,
+            telemetry: Arc::clone(&told) as _,
+            events: Arc::default(),
             bounds,
         });
         let state = state.unwrap();
@@ -406,6 +422,7 @@ impl World {
             shelf,
             papers,
             sink,
+            told,
             router: router(state.clone()),
             state,
             admin: admin.unwrap_or_default(),
