@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     };
     match is_json {
         Some(true) => println!("{}", json!(settings.entries())),
-        Some(false) => print!("{}", settings.shown()),
+        Some(false) => print!("{}", settings.show()),
         None => {
             let unbuilt = crate::serve::unbuilt::unbuilt(&settings);
             if !unbuilt.is_empty() {

@@ -168,6 +168,7 @@ impl Sandbox {
                     destination: destination.clone(),
                     accepted_at: delivery.head.accepted_at,
                     at: now.wall,
+                    mono: now.mono,
                     attempts: delivery.head.attempts,
                 };
                 if let Some(watch) = &mut shared.watch {

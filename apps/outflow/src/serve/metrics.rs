@@ -16,7 +16,7 @@ use outflow_telemetry::{AttemptLog, Logs, Metrics, Snapshot};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Renders the page.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct MetricsPage {
     /// What was counted.
     pub metrics: Arc<Metrics>,
@@ -29,9 +29,10 @@ pub struct MetricsPage {
 }
 
 impl outflow_api::Metrics for MetricsPage {
-    fn render(&self) -> String {
-        let now = tokio::task::block_in_place(|| self.snapshot());
-        self.metrics.render(&now)
+    /// Asks the node on a thread that may wait.
+    fn render(&self, then: Then<String>) {
+        let page = self.clone();
+        tokio::task::spawn_blocking(move || then(page.metrics.render(&page.snapshot())));
     }
 }
 

@@ -4,8 +4,7 @@
 //! [`server`] (everything put together), [`gate`] (what is in force before the
 //! first send); the node's ports: [`timed_store`], [`transports`] and
 //! [`accounts`], [`resolver`]; what is told: [`logs`], [`metrics`],
-//! [`notices`], [`requests`], [`health`], [`deliveries`]; [`files`],
-//! [`unbuilt`].
+//! [`health`], [`deliveries`]; [`files`], [`unbuilt`].
 
 pub mod accounts;
 pub mod deliveries;
@@ -14,8 +13,6 @@ pub mod gate;
 pub mod health;
 pub mod logs;
 pub mod metrics;
-pub mod notices;
-pub mod requests;
 pub mod resolver;
 pub mod server;
 pub mod timed_store;
@@ -49,7 +46,10 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> ExitCode {
     let started = Instant::now();
-    let data_dir = arguments.data_dir.as_deref().map(|dir| dir.to_string_lossy());
+    let data_dir = arguments
+        .data_dir
+        .as_deref()
+        .map(|dir| dir.to_string_lossy());
     let mut over = Vec::new();
     if let Some(dir) = &data_dir {
         over.push(("server.data_dir", &**dir));
@@ -88,7 +88,10 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    println!("stopping: what is under way has {} to end; once more ends it at once", settings.server.shutdown_timeout);
+    println!(
+        "stopping: what is under way has {} to end; once more ends it at once",
+        settings.server.shutdown_timeout
+    );
     let hurry = async move {
         signals.next().await;
     };
@@ -154,7 +157,10 @@ fn greet(settings: &Settings, server: &Server, started: Instant) {
         );
     }
     if opened.unrecorded > 0 {
-        println!("          {} receipts are still to be written", opened.unrecorded);
+        println!(
+            "          {} receipts are still to be written",
+            opened.unrecorded
+        );
     }
     println!("address   {}", server.url());
     match &server.token {

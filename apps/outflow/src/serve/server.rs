@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outflow_api::state::StartError;
-use outflow_api::{ApiState, Bounds, Clock, Parts, StartValues, chores};
+use outflow_api::{ApiState, Bounds, Clock, Events, Parts, StartValues, chores};
 use outflow_config::valid::machine;
 use outflow_config::{Settings, TransportSettings};
 use outflow_core::entropy::Entropy;
@@ -36,8 +36,6 @@ use super::gate::Gate;
 use super::health::Health;
 use super::logs::{LogError, Telling};
 use super::metrics::MetricsPage;
-use super::notices::Notices;
-use super::requests;
 use super::resolver::TableResolver;
 use super::timed_store::TimedStore;
 use super::transports::{Carriers, Transports};
@@ -49,7 +47,6 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum ServeError {
     #[error(transparent)]
     Store(#[from] OpenError),
@@ -128,15 +125,14 @@ impl Server {
         let wake = Arc::new(move || waker.wake());
         let (store, opened) = EmbeddedStore::open(&data_dir, store_settings(settings), wake)?;
         let telling = Telling::open(settings, log)?;
-        let health = Arc::new(Health::new(
-            data_dir.clone(),
-            settings.store.reserve_bytes,
-        ));
+        let health = Arc::new(Health::new(data_dir.clone(), settings.store.reserve_bytes));
         let registry = store.registry();
         let token = files::admin_token(&data_dir, &*registry, SystemClock.now())?;
         let sandbox = sandbox(settings)?;
         let carriers = Carriers::default();
         let gate = Arc::new(Gate::new(node.clone()));
+        let events = Arc::new(Events::default());
+        let sink = sinks(&telling, Arc::clone(&health), Arc::clone(&events));
         let state = ApiState::new(Parts {
             intake: Arc::new(node.clone()),
             query: Arc::new(node.clone()),
@@ -149,18 +145,19 @@ impl Server {
                 logs: Arc::clone(&telling.logs),
                 attempts: telling.attempts.clone(),
             }),
-            readiness: Arc::clone(&health) as _,
+            readiness: health,
             clock: Arc::new(SystemClock),
             start: start_values(settings),
             account_sink: Arc::new(Accounts {
                 carriers: carriers.clone(),
                 sandbox: sandbox.handle(),
-                sink: Arc::clone(&telling.logs) as _,
+                sink: Arc::clone(&sink),
             }),
+            telemetry: Arc::clone(&sink),
+            events,
             bounds: bounds(&settings.server),
         })?;
         let is_sandboxed = carriers.are_all_sandboxes();
-        let sink = sinks(&telling, health, &state);
         let runtime = Builder::new_multi_thread()
             .worker_threads(WORKERS)
             .enable_all()
@@ -173,7 +170,7 @@ impl Server {
             .block_on(TcpListener::bind(address))
             .map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
-        let router = requests::told(outflow_api::router(state.clone()), Arc::clone(&sink));
+        let router = outflow_api::router(state.clone());
         let sandbox_handle = sandbox.handle();
         let engine = settings.engine();
         let ports = Ports {
@@ -301,12 +298,12 @@ fn surroundings() -> Result<Surroundings, ServeError> {
 }
 
 /// The first counts destinations.
-fn sinks(telling: &Telling, health: Arc<Health>, state: &ApiState) -> Arc<dyn Sink> {
+fn sinks(telling: &Telling, health: Arc<Health>, events: Arc<Events>) -> Arc<dyn Sink> {
     let mut sinks: Vec<Arc<dyn Sink>> = vec![
         Arc::clone(&telling.metrics) as _,
         Arc::clone(&telling.logs) as _,
         health,
-        Arc::new(Notices(state.clone())),
+        events,
     ];
     sinks.extend(telling.attempts.clone().map(|log| log as _));
     Arc::new(Sinks(sinks))
@@ -342,7 +339,9 @@ fn sandbox(settings: &Settings) -> Result<Sandbox, ServeError> {
         });
         let mut deliveries = open?;
         // The sandbox takes a message also if the disk does not take the line.
-        sandbox.handle().watch(move |kept| drop(deliveries.write(kept)));
+        sandbox
+            .handle()
+            .watch(move |kept| drop(deliveries.write(kept)));
     }
     Ok(sandbox)
 }

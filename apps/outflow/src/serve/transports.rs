@@ -53,7 +53,9 @@ impl Carriers {
     /// Whether nothing can leave this machine.
     pub fn are_all_sandboxes(&self) -> bool {
         let carriers = self.lock();
-        carriers.values().all(|carrier| *carrier == Carrier::Sandbox)
+        carriers
+            .values()
+            .all(|carrier| *carrier == Carrier::Sandbox)
     }
 
     fn of(&self, account: &Name) -> Carrier {

@@ -85,7 +85,7 @@ pub struct EventView {
 /// What stands before a message.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WaitingOn {
-    /// `limit`, `due_time`, `no_account`, `no_account_ready`, `unresolved`,
+    /// `limit`, `due_time`, `account_blocked`, `no_account`, `no_account_ready`, `unresolved`,
     /// `paused`, `store_failing` or `draining`.
     pub reason: &'static str,
     /// The limit, if it is one.
@@ -245,6 +245,10 @@ impl WaitingOn {
                 limit: Some(key.to_string()),
                 until: until.map(Stamp),
             },
+            Obstacle::AccountBlocked { until, .. } => {
+                Self::plain("account_blocked", Some(Stamp(*until)))
+            }
+            Obstacle::Deferred { until } => Self::plain("due_time", Some(Stamp(*until))),
             Obstacle::NoAccountReady => Self::plain("no_account_ready", None),
             Obstacle::NoAccount => Self::plain("no_account", None),
             Obstacle::Unresolved => Self::plain("unresolved", None),
