@@ -17,13 +17,16 @@ use crate::journal::frame::{self, FRAME_HEAD};
 use crate::journal::place::Place;
 use crate::journal::segment::Kind;
 
+/// Where each body of a rewritten segment stood, and stands now, in order.
+pub type Moves = Arc<[(u64, u64)]>;
+
 /// One segment, open for reading.
 #[derive(Clone)]
 pub struct Shelf {
     pub file: Arc<dyn File>,
     pub epoch: u64,
-    /// For a rewritten segment: former offset and offset now, in order.
-    pub moved: Option<Arc<[(u64, u64)]>>,
+    /// For a rewritten segment.
+    pub moved: Option<Moves>,
 }
 
 impl Shelf {

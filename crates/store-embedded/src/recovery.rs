@@ -21,7 +21,7 @@ use crate::journal::frame::{Frame, frame_bytes};
 use crate::journal::place::{Place, position};
 use crate::journal::segment::{Frames, HEADER, Header, HeaderError, Kind, is_vouched_for};
 use crate::journal::writer::Tail;
-use crate::library::{Library, Shelf};
+use crate::library::{Library, Moves, Shelf};
 use crate::settings::Settings;
 
 /// Why a journal cannot be read.
@@ -379,7 +379,7 @@ impl Recovery {
 }
 
 /// The table of a rewritten body segment: where each body stood and stands.
-fn moved_table(opened: &Opened) -> Result<Option<Arc<[(u64, u64)]>>, JournalError> {
+fn moved_table(opened: &Opened) -> Result<Option<Moves>, JournalError> {
     let at = opened.header.before_end;
     if at == 0 {
         return Ok(None);

@@ -210,11 +210,11 @@ impl Index {
             ..slot
         };
         self.slots.insert(seq, slot);
-        if cost_here == u16::MAX || due_at.is_some() {
-            if let Some(more) = self.more_mut(seq) {
-                more.cost = cost;
-                more.due_at = due_at;
-            }
+        if (cost_here == u16::MAX || due_at.is_some())
+            && let Some(more) = self.more_mut(seq)
+        {
+            more.cost = cost;
+            more.due_at = due_at;
         }
         if key != 0 {
             self.keys.add(&self.slots, key, seq);

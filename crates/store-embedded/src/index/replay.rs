@@ -2,12 +2,15 @@
 //! message waits after that.
 //!
 //! While entries are replayed all messages of a flow stand in one list, in
-//! whatever order: sweeps need to find them.
+//! whatever order: sweeps need to find them. A flow whose name was written again
+//! behind its messages has a name for the time being.
 
 use std::sync::Arc;
 
+use outflow_core::destination::Destination;
 use outflow_core::engine::SavedLimit;
 use outflow_core::engine::action::Hasten;
+use outflow_core::flow::FlowKey;
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Seq, State};
 use outflow_core::time::Wall;
@@ -62,6 +65,7 @@ impl Index {
             } => {
                 let mut moving = self.reached(flow, through, except);
                 moving.extend(held.into_iter().map(Seq));
+                self.name_for_now(to);
                 for seq in moving {
                     if self.live(seq).is_some() {
                         self.give(seq, to);
@@ -106,6 +110,7 @@ impl Index {
             if let Some(slot) = self.slots.get(seq)
                 && slot.flow() != message.flow
             {
+                self.name_for_now(message.flow);
                 self.give(seq, message.flow);
                 self.put(seq, Stand::Fresh);
             }
@@ -138,8 +143,16 @@ impl Index {
             ..Slot::default()
         };
         let due_at = message.due_at.filter(|at| *at > message.accepted_at);
+        self.name_for_now(message.flow);
         self.add(message.seq, slot, message.cost, due_at);
         self.put(message.seq, Stand::Fresh);
+    }
+
+    fn name_for_now(&mut self, flow: FlowId) {
+        if self.flow(flow).is_none() {
+            let key = FlowKey::to(Destination::unresolved("unknown"));
+            self.open(flow, Arc::new(key), Place::NONE);
+        }
     }
 
     fn replay_deferral(&mut self, seq: Seq, until: Wall, tried: Option<Tried>, place: Place) {

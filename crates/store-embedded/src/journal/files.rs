@@ -14,7 +14,7 @@ use super::segment::{HEADER, Header, Kind};
 use crate::disk::{Disk, File};
 use crate::library::{Library, Shelf};
 
-const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 /// Spares of one kind that are kept; more are removed.
 const SPARES_MAX: usize = 2;
 

@@ -195,7 +195,8 @@ impl Writer {
         }
         let mut written = written.unwrap_or_default().into_iter().chain(tasks);
         let mut is_durable = |task: Task| {
-            let durable = !failed && !(task.is_intake() && self.refused == newest);
+            let refused = task.is_intake() && self.refused == newest;
+            let durable = !failed && !refused;
             (task, durable)
         };
         let tasks = answers.into_iter().filter_map(|(task, _)| match task {
@@ -251,7 +252,7 @@ impl Writer {
         free.is_ok_and(|free| free < self.setup.reserve_bytes)
     }
 
-    fn write(&mut self, tasks: &mut Vec<Task>) -> io::Result<()> {
+    fn write(&mut self, tasks: &mut [Task]) -> io::Result<()> {
         if tasks.is_empty() {
             return Ok(());
         }

@@ -25,7 +25,7 @@ struct Story {
 /// Enough to fill several segments, give some up and rewrite others.
 fn tell(driver: &mut Driver, story: &mut Story) {
     driver.open(FLOW);
-    for round in 0..12_u64 {
+    for round in 0..20_u64 {
         let body: Arc<[u8]> = Arc::from(vec![round as u8; 900]);
         let messages = (0..4).map(|no| message(FLOW, round * 4 + no, &body));
         let Said::Given(given) = driver.accept(messages.collect()) else {
@@ -71,6 +71,7 @@ fn begin(seed: u64) -> Driver {
     rig.settings.body_segment_bytes = 8_192;
     rig.settings.slack_bytes = 4_096;
     rig.settings.reading_grace = Nanos::ZERO;
+    rig.settings.record.batch_time = Nanos::from_millis(1);
     rig.crash();
     Driver::new(rig)
 }

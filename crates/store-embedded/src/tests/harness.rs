@@ -99,7 +99,7 @@ impl Rig {
     pub fn on_memory(seed: u64) -> Self {
         let memory = MemoryDisk::default();
         let disk = Arc::new(memory.clone());
-        Self::new(Scratch::new(), disk, Some(memory), seed)
+        Self::new(Scratch::in_memory(), disk, Some(memory), seed)
     }
 
     fn new(scratch: Scratch, inner: Arc<dyn Disk>, memory: Option<MemoryDisk>, seed: u64) -> Self {

@@ -12,7 +12,7 @@ use outflow_core::reply::Enhanced;
 use outflow_core::retry::dead_letter::LastError;
 use outflow_core::time::Nanos;
 use outflow_ports::conformance::store::Harness;
-use outflow_ports::receipts::{Receipt, Receipts};
+use outflow_ports::receipts::Receipt;
 
 use super::driver::{Driver, Said, key_of, message, settlement};
 use super::harness::Rig;
