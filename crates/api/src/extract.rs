@@ -73,7 +73,7 @@ impl<T: DeserializeOwned> FromRequest<ApiState> for Body<T> {
     }
 }
 
-/// A JSON body, or the default if there is none.
+/// A JSON body, or the default if there is none, or null.
 #[derive(Debug)]
 pub struct Perhaps<T>(pub T);
 
@@ -85,7 +85,10 @@ impl<T: DeserializeOwned + Default> FromRequest<ApiState> for Perhaps<T> {
         let held = hold(request, state, BODY_BYTES_MAX).await?;
         match media {
             _ if held.bytes.is_empty() => Ok(Self(T::default())),
-            Some(Media::Json) => read(&held.bytes, "").map(Self),
+            Some(Media::Json) => {
+                let read = read::<Option<T>>(&held.bytes, "")?;
+                Ok(Self(read.unwrap_or_default()))
+            }
             _ => Err(unsupported()),
         }
     }
