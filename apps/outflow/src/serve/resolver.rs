@@ -2,12 +2,16 @@
 //!
 //! Limits of mailbox providers count over all their domains, so the few
 //! domains that most mail goes to must roll up to one destination. Any other
-//! domain is a destination of its own. Answers are there at once.
+//! domain is a destination of its own. Answers are there at once, so messages
+//! are stored under their destination already; only what an earlier process
+//! stored without one is asked for.
 
 use outflow_core::destination::{Destination, DestinationKind};
 use outflow_core::engine::event::Event;
 use outflow_core::name::Name;
 use outflow_core::time::{Mono, Now};
+use outflow_pipeline::Handle;
+use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
 use outflow_ports::resolver::Resolver;
 
 /// Domains that providers own, by the name that policies know them under.
@@ -76,6 +80,22 @@ pub fn destination_of(domain: &str) -> Destination {
     match owner {
         Some(isp) => Destination::isp(isp),
         None => Destination::new(DestinationKind::Host, domain),
+    }
+}
+
+/// Takes messages in under the destination of their domain.
+#[derive(Debug)]
+pub struct ResolvedIntake(pub Handle);
+
+impl Intake for ResolvedIntake {
+    fn submit(&self, mut batch: Vec<Submission>, then: Then<Result<Vec<Given>, Refused>>) {
+        for submission in &mut batch {
+            let destination = &mut submission.key.destination;
+            if !destination.is_resolved() {
+                *destination = destination_of(destination.name.as_str());
+            }
+        }
+        self.0.submit(batch, then);
     }
 }
 

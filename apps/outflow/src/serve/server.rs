@@ -36,7 +36,7 @@ use super::gate::Gate;
 use super::health::Health;
 use super::logs::{LogError, Telling};
 use super::metrics::MetricsPage;
-use super::resolver::TableResolver;
+use super::resolver::{ResolvedIntake, TableResolver};
 use super::timed_store::TimedStore;
 use super::transports::{Carriers, Transports};
 
@@ -134,7 +134,7 @@ impl Server {
         let events = Arc::new(Events::default());
         let sink = sinks(&telling, Arc::clone(&health), Arc::clone(&events));
         let state = ApiState::new(Parts {
-            intake: Arc::new(node.clone()),
+            intake: Arc::new(ResolvedIntake(node.clone())),
             query: Arc::new(node.clone()),
             control: Arc::clone(&gate) as _,
             registry,

@@ -1,7 +1,7 @@
 //! `kill -9` at random moments under load: every acknowledged message arrives,
 //! and only those that were under way arrive twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -28,15 +28,18 @@ fn every_acknowledged_message_survives_kill_9() {
     );
     let mut server = place.start();
     queue(&mut server.client(), queued);
-    let (mut acknowledged, mut settled) = (BTreeSet::new(), BTreeSet::new());
+    let (mut acknowledged, mut settled) = (BTreeSet::new(), BTreeMap::new());
     let (mut readiness, mut repeated) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         let moment = Duration::from_micros(random() % 400_000);
-        let process = server.id();
         let (acks, known) = under_load(server, moment);
         acknowledged.extend(acks);
         // What was known to be settled before the kill must not be sent again.
-        settled.extend(known.into_iter().map(|id| (id, process)));
+        let taken = place.taken();
+        for id in known {
+            let times = taken.get(&id).map_or(0, Vec::len);
+            settled.entry(id).or_insert(times);
+        }
         server = place.start();
         readiness.push(server.ready_after);
     }
@@ -61,9 +64,8 @@ fn every_acknowledged_message_survives_kill_9() {
         );
         repeated.push(id);
     }
-    for (id, process) in &settled {
-        let last = taken.get(id).and_then(|times| times.last());
-        assert_eq!(last, Some(process), "{id} was settled and sent again");
+    for (id, times) in &settled {
+        assert_eq!(taken[id].len(), *times, "{id} was settled and sent again");
     }
     readiness.sort_unstable();
     eprintln!(
@@ -100,8 +102,8 @@ fn under_load(server: crate::process::Server, moment: Duration) -> (Vec<String>,
         let loads: Vec<_> = [1, 1, 1, 25]
             .into_iter()
             .map(|batch| {
-                let client = server.client();
-                scope.spawn(|| submit_until(client, &stop, batch))
+                let (client, stop) = (server.client(), &stop);
+                scope.spawn(move || submit_until(client, stop, batch))
             })
             .collect();
         let mut client = server.client();

@@ -138,10 +138,6 @@ impl Server {
         Client::new(self.address, &self.token)
     }
 
-    pub fn id(&self) -> u64 {
-        u64::from(self.child.id())
-    }
-
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

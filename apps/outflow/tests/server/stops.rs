@@ -56,8 +56,8 @@ fn sigterm_under_load_loses_nothing_and_repeats_nothing() {
         let loads: Vec<_> = [1, 1, 20]
             .into_iter()
             .map(|batch| {
-                let client = server.client();
-                scope.spawn(|| submit_until(client, &stop, batch))
+                let (client, stop) = (server.client(), &stop);
+                scope.spawn(move || submit_until(client, stop, batch))
             })
             .collect();
         wait_for("some in flight", || {

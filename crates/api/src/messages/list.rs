@@ -69,6 +69,18 @@ pub struct MessagePage {
     next_cursor: Option<String>,
 }
 
+impl MessagePage {
+    /// The same page with these before it. One that was settled while both were
+    /// read is shown once.
+    fn after(mut self, mut first: Vec<MessageView>) -> Self {
+        self.messages
+            .retain(|one| first.iter().all(|other| other.id != one.id));
+        first.append(&mut self.messages);
+        self.messages = first;
+        self
+    }
+}
+
 /// What messages must have in common; what says nothing matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -230,10 +242,21 @@ pub async fn list(
                 matches,
             };
             let (messages, next) = live_page(&state, filter, from, max).await?;
-            let then_done = (!done.is_empty()).then_some(Cursor::Done(None));
-            MessagePage {
-                messages,
-                next_cursor: next.map(Cursor::Live).or(then_done).map(Cursor::text),
+            let room = max.saturating_sub(messages.len());
+            match next {
+                None if room > 0 && !done.is_empty() => {
+                    // Those done with follow at once, so that a short list is
+                    // one page.
+                    let rest = done_page(&state, selection.receipts(done), None, room).await?;
+                    rest.after(messages)
+                }
+                next => {
+                    let then_done = (!done.is_empty()).then_some(Cursor::Done(None));
+                    MessagePage {
+                        messages,
+                        next_cursor: next.map(Cursor::Live).or(then_done).map(Cursor::text),
+                    }
+                }
             }
         }
         Cursor::Done(_) if done.is_empty() => MessagePage {
