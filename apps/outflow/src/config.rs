@@ -1,7 +1,7 @@
 //! `outflow config check|show|reference`, and how every command that needs
 //! settings reads them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use outflow_config::{Settings, reference_markdown};
@@ -19,9 +19,16 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// The settings, with `over` from the command line over all. What is wrong
-    /// with them is printed.
-    pub fn load(&self, over: &[(&str, &str)]) -> Result<Settings, ExitCode> {
+    /// The settings, with the command line over all: the data directory, and
+    /// `over`. What is wrong with them is printed.
+    pub fn load(
+        &self,
+        data_dir: Option<&Path>,
+        over: &[(&str, &str)],
+    ) -> Result<Settings, ExitCode> {
+        let data_dir = data_dir.map(Path::to_string_lossy);
+        let data_dir = data_dir.as_deref().map(|dir| ("server.data_dir", dir));
+        let over: Vec<(&str, &str)> = over.iter().copied().chain(data_dir).collect();
         let usual = PathBuf::from(USUAL);
         let usual = usual.is_file().then_some(usual);
         let file = self.config.clone().or(usual);
@@ -29,7 +36,7 @@ impl Sources {
         let env = env.filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
-        Settings::load_with(file.as_deref(), env, over).map_err(|error| {
+        Settings::load_with(file.as_deref(), env, &over).map_err(|error| {
             eprintln!("{error}");
             ExitCode::from(2)
         })
@@ -60,7 +67,7 @@ enum Action {
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments) -> ExitCode {
+pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
     let (sources, is_json) = match &arguments.action {
         Action::Reference => {
             print!("{}", reference_markdown());
@@ -69,7 +76,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Action::Check(sources) => (sources, None),
         Action::Show { sources, json } => (sources, Some(*json)),
     };
-    let settings = match sources.load(&[]) {
+    let settings = match sources.load(data_dir, &[]) {
         Ok(settings) => settings,
         Err(exit) => return exit,
     };

@@ -1,9 +1,10 @@
 //! The one binary of Outflow: the server and the command line.
 //!
 //! Reading order: this file (commands), [`serve`], [`demo`], [`store`],
-//! [`config`], [`simulate`].
+//! [`config`], [`simulate`], [`cli`] (what speaks to a running server).
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod cli;
 mod config;
 mod demo;
 mod serve;
@@ -19,6 +20,8 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "outflow", version, about)]
 struct Arguments {
+    #[command(flatten)]
+    global: cli::GlobalOptions,
     #[command(subcommand)]
     command: Command,
 }
@@ -35,14 +38,39 @@ enum Command {
     Store(store::Arguments),
     /// Check, show or explain settings.
     Config(config::Arguments),
+    #[command(flatten)]
+    Cli(cli::Command),
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
-        Command::Serve(arguments) => serve::run(&arguments),
+    let Arguments { global, command } = Arguments::parse();
+    let data_dir = global.data_dir.as_deref();
+    match command {
+        Command::Serve(arguments) => serve::run(&arguments, data_dir),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
-        Command::Store(arguments) => store::run(&arguments),
-        Command::Config(arguments) => config::run(&arguments),
+        Command::Store(arguments) => store::run(&arguments, data_dir),
+        Command::Config(arguments) => config::run(&arguments, data_dir),
+        Command::Cli(command) => cli::run(&command, &global),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    /// `UPDATE_DOCS=1 cargo test -p outflow` writes the page anew.
+    #[test]
+    fn the_page_about_commands_is_up_to_date() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let wanted = super::cli::reference::markdown(super::Arguments::command());
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(page, &wanted).expect("docs/cli.md can be written");
+        }
+        let written = std::fs::read_to_string(page).unwrap_or_default();
+        assert!(
+            written == wanted,
+            "docs/cli.md is old: UPDATE_DOCS=1 writes it anew"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! `outflow store check`: looks a data directory over and names what is
 //! damaged. The server must not run meanwhile.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
 use outflow_store_embedded::check;
@@ -22,9 +22,6 @@ enum Action {
     Check {
         #[command(flatten)]
         sources: Sources,
-        /// The directory; without it, that of the settings.
-        #[arg(long, value_name = "DIR")]
-        data_dir: Option<PathBuf>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -32,15 +29,11 @@ enum Action {
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments) -> ExitCode {
-    let Action::Check {
-        sources,
-        data_dir,
-        json,
-    } = &arguments.action;
+pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
+    let Action::Check { sources, json } = &arguments.action;
     let dir = match data_dir {
-        Some(dir) => dir.clone(),
-        None => match sources.load(&[]) {
+        Some(dir) => dir.to_owned(),
+        None => match sources.load(None, &[]) {
             Ok(settings) => settings.server.data_dir,
             Err(exit) => return exit,
         },
@@ -75,7 +68,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-fn say(dir: &std::path::Path, report: &check::Report) {
+fn say(dir: &Path, report: &check::Report) {
     println!(
         "{}: {} messages, {} dead letters; {} segments, {} frames, {} MiB read",
         dir.display(),

@@ -43,6 +43,6 @@ pub mod tokens;
 
 pub use book::{AccountSink, StartValues};
 pub use events::Events;
-pub use serve::serve;
+pub use serve::{serve, serve_through};
 pub use server::{openapi, router};
 pub use state::{ApiState, Bounds, Clock, Metrics, Parts, Readiness};

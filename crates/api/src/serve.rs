@@ -9,6 +9,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
@@ -24,6 +25,23 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Serves until `shutdown` comes; then lets requests in progress end, for ten
 /// seconds at most. Streams of events end when the state is closed.
 pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()>) {
+    serve_through(listener, router, shutdown, |stream| {
+        std::future::ready(Ok(stream))
+    })
+    .await;
+}
+
+/// The same over connections that `secure` makes of what is accepted: TLS. One
+/// that is not made in time is dropped.
+pub async fn serve_through<Io, Secured>(
+    listener: TcpListener,
+    router: Router,
+    shutdown: impl Future<Output = ()>,
+    secure: impl Fn(TcpStream) -> Secured,
+) where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    Secured: Future<Output = io::Result<Io>> + Send + 'static,
+{
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let graceful = GracefulShutdown::new();
     tokio::pin!(shutdown);
@@ -40,14 +58,16 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<
         // Answers are small and awaited: they must not wait for more to say.
         let _ = stream.set_nodelay(true);
         let service = TowerToHyperService::new(router.clone());
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
-            .serve_connection(TokioIo::new(stream), service);
-        let connection = graceful.watch(connection);
+        let (secured, watcher) = (secure(stream), graceful.watcher());
         tokio::spawn(async move {
-            // A client that hangs up midway is none of our faults.
-            let _ = connection.await;
+            if let Ok(Ok(stream)) = tokio::time::timeout(HEAD_TIMEOUT, secured).await {
+                let connection = http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(HEAD_TIMEOUT)
+                    .serve_connection(TokioIo::new(stream), service);
+                // A client that hangs up midway is none of our faults.
+                let _ = watcher.watch(connection).await;
+            }
             drop(place);
         });
     }

@@ -77,6 +77,7 @@ fn show(arguments: &Arguments) -> Result<bool, String> {
     }
     let traffic = Traffic::start(server.address, token, witness.clone()).map_err(words)?;
     let mut show = Show {
+        scratch: &scratch,
         client: Client::new(server.address, token),
         url: server.url(),
         token: token.to_owned(),
@@ -122,7 +123,8 @@ fn greet(server: &Server, token: &str, scratch: &Scratch) {
 }
 
 /// A running demonstration.
-struct Show {
+struct Show<'a> {
+    scratch: &'a Scratch,
     server: Server,
     client: Client,
     url: String,
@@ -132,7 +134,7 @@ struct Show {
     started: Instant,
 }
 
-impl Show {
+impl Show<'_> {
     /// Draws the table once a second, until the time is over or somebody
     /// interrupts.
     fn watch(&mut self, limit: Option<Duration>, is_quiet: bool) -> io::Result<()> {
@@ -172,6 +174,7 @@ impl Show {
             return Ok(false);
         };
         println!("Ask why a digest waits, and until when:\n");
+        println!("  outflow explain {id} --data-dir {}\n", self.scratch.path().display());
         println!(
             "  curl -s {}/api/v1/messages/{id}/explain -H 'Authorization: Bearer {}'\n",
             self.url, self.token

@@ -1,10 +1,10 @@
 //! `outflow serve`: all roles in one process.
 //!
 //! Reading order: this file (from settings to the end of the process),
-//! [`server`] (everything put together), [`gate`] (what is in force before the
-//! first send); the node's ports: [`timed_store`], [`transports`] and
+//! [`server`] and [`wiring`] (everything put together), [`gate`] (what is in
+//! force before the first send); the node's ports: [`timed_store`], [`transports`] and
 //! [`accounts`], [`resolver`]; what is told: [`logs`], [`metrics`],
-//! [`health`], [`deliveries`]; [`files`], [`unbuilt`].
+//! [`health`], [`deliveries`]; [`files`], [`tls`], [`unbuilt`].
 
 pub mod accounts;
 pub mod deliveries;
@@ -16,11 +16,13 @@ pub mod metrics;
 pub mod resolver;
 pub mod server;
 pub mod timed_store;
+pub mod tls;
 pub mod transports;
 pub mod unbuilt;
+pub mod wiring;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -35,29 +37,17 @@ use crate::config;
 pub struct Arguments {
     #[command(flatten)]
     settings: config::Sources,
-    /// Where everything is kept that must survive a restart.
-    #[arg(long, value_name = "DIR")]
-    data_dir: Option<PathBuf>,
     /// Address and port of the API and the page.
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments) -> ExitCode {
+pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
     let started = Instant::now();
-    let data_dir = arguments
-        .data_dir
-        .as_deref()
-        .map(|dir| dir.to_string_lossy());
-    let mut over = Vec::new();
-    if let Some(dir) = &data_dir {
-        over.push(("server.data_dir", &**dir));
-    }
-    if let Some(listen) = &arguments.listen {
-        over.push(("server.listen", listen.as_str()));
-    }
-    let settings = match arguments.settings.load(&over) {
+    let listen = arguments.listen.as_deref();
+    let over = Vec::from_iter(listen.map(|listen| ("server.listen", listen)));
+    let settings = match arguments.settings.load(data_dir, &over) {
         Ok(settings) => settings,
         Err(exit) => return exit,
     };
@@ -75,19 +65,20 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    greet(&settings, &server, started);
-    let Some(signals) = server.run_until(first_signal()) else {
-        eprintln!("outflow has failed: its node has ended; what was under way is found again");
-        return ExitCode::FAILURE;
-    };
-    let mut signals = match signals {
+    // Before anybody is told that it is ready, and may ask it to end.
+    let mut signals = match server.within(Signals::new) {
         Ok(signals) => signals,
         Err(error) => {
-            eprintln!("outflow cannot hear signals, so it stops: {error}");
+            eprintln!("outflow cannot hear signals: {error}");
             server.stop(std::future::ready(()));
             return ExitCode::FAILURE;
         }
     };
+    greet(&settings, &server, started);
+    if server.run_until(signals.next()).is_none() {
+        eprintln!("outflow has failed: its node has ended; what was under way is found again");
+        return ExitCode::FAILURE;
+    }
     println!(
         "stopping: what is under way has {} to end; once more ends it at once",
         settings.server.shutdown_timeout
@@ -128,12 +119,6 @@ impl Signals {
             _ = self.interrupt.recv() => {}
         }
     }
-}
-
-async fn first_signal() -> io::Result<Signals> {
-    let mut signals = Signals::new()?;
-    signals.next().await;
-    Ok(signals)
 }
 
 /// What a person wants to know at the start.

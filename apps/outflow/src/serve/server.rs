@@ -7,38 +7,34 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use outflow_api::state::StartError;
-use outflow_api::{ApiState, Bounds, Clock, Events, Parts, StartValues, chores};
+use outflow_api::{ApiState, Clock, chores};
 use outflow_config::valid::machine;
 use outflow_config::{Settings, TransportSettings};
 use outflow_core::entropy::Entropy;
-use outflow_core::name::Name;
-use outflow_core::policy::set::Policies;
-use outflow_core::time::{Nanos, Wall};
+use outflow_core::time::{Nanos, Now};
 use outflow_pipeline::thread::{Ended, Surroundings};
 use outflow_pipeline::{Handle, Ports, handle};
 use outflow_ports::ledger::NoLedger;
 use outflow_store_embedded::record::{KeptReceipts, RecordSettings};
 use outflow_store_embedded::{EmbeddedStore, OpenError, Opened};
-use outflow_telemetry::sink::{Sink, Sinks};
 use outflow_transport_sandbox::{Sandbox, SandboxHandle};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
-use super::accounts::Accounts;
 use super::deliveries::Deliveries;
 use super::files::{self, FilesError};
-use super::gate::Gate;
-use super::health::Health;
 use super::logs::{LogError, Telling};
-use super::metrics::MetricsPage;
-use super::resolver::{ResolvedIntake, TableResolver};
+use super::resolver::TableResolver;
 use super::timed_store::TimedStore;
-use super::transports::{Carriers, Transports};
+use super::tls::{self, TlsError};
+use super::transports::Transports;
+use super::wiring::{SystemClock, Wiring};
 
 /// Threads of the executor.
 const WORKERS: usize = 2;
@@ -54,6 +50,8 @@ pub enum ServeError {
     Files(#[from] FilesError),
     #[error(transparent)]
     Log(#[from] LogError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error(transparent)]
     Start(#[from] StartError),
     #[error("{path}: {error}", path = .path.display())]
@@ -92,6 +90,7 @@ pub struct Server {
     pub sandbox: SandboxHandle,
     /// Whether nothing can leave the machine.
     pub is_sandboxed: bool,
+    is_secure: bool,
     data_dir: PathBuf,
     shutdown_timeout: Nanos,
     node: Handle,
@@ -100,16 +99,6 @@ pub struct Server {
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
     runtime: Runtime,
-}
-
-struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now(&self) -> Wall {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let nanos = since.map_or(0, |since| since.as_nanos());
-        Wall(i64::try_from(nanos).unwrap_or(i64::MAX))
-    }
 }
 
 impl Server {
@@ -125,80 +114,42 @@ impl Server {
         let wake = Arc::new(move || waker.wake());
         let (store, opened) = EmbeddedStore::open(&data_dir, store_settings(settings), wake)?;
         let telling = Telling::open(settings, log)?;
-        let health = Arc::new(Health::new(data_dir.clone(), settings.store.reserve_bytes));
-        let registry = store.registry();
-        let token = files::admin_token(&data_dir, &*registry, SystemClock.now())?;
+        let token = files::admin_token(&data_dir, &*store.registry(), SystemClock.now())?;
+        let listener = &settings.server.listener;
+        let tls = listener.tls.as_ref().map(tls::acceptor).transpose()?;
         let sandbox = sandbox(settings)?;
-        let carriers = Carriers::default();
-        let gate = Arc::new(Gate::new(node.clone()));
-        let events = Arc::new(Events::default());
-        let sink = sinks(&telling, Arc::clone(&health), Arc::clone(&events));
-        let state = ApiState::new(Parts {
-            intake: Arc::new(ResolvedIntake(node.clone())),
-            query: Arc::new(node.clone()),
-            control: Arc::clone(&gate) as _,
-            registry,
-            receipts: store.receipts(),
-            metrics: Arc::new(MetricsPage {
-                metrics: Arc::clone(&telling.metrics),
-                node: node.clone(),
-                logs: Arc::clone(&telling.logs),
-                attempts: telling.attempts.clone(),
-            }),
-            readiness: health,
-            clock: Arc::new(SystemClock),
-            start: start_values(settings),
-            account_sink: Arc::new(Accounts {
-                carriers: carriers.clone(),
-                sandbox: sandbox.handle(),
-                sink: Arc::clone(&sink),
-            }),
-            telemetry: Arc::clone(&sink),
-            events,
-            bounds: bounds(&settings.server),
-        })?;
-        let is_sandboxed = carriers.are_all_sandboxes();
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(WORKERS)
-            .enable_all()
-            .thread_name("api")
-            .build()
-            .map_err(ServeError::System)?;
-        let address = settings.server.listener.address;
-        let listening = |error| ServeError::Listen { address, error };
-        let listener = runtime
-            .block_on(TcpListener::bind(address))
-            .map_err(listening)?;
-        let address = listener.local_addr().map_err(listening)?;
-        let router = outflow_api::router(state.clone());
-        let sandbox_handle = sandbox.handle();
-        let engine = settings.engine();
+        let wiring = Wiring::new(settings, &telling, node, sandbox.handle());
+        let state = ApiState::new(wiring.parts(settings, &store, &telling))?;
+        let is_sandboxed = wiring.carriers.are_all_sandboxes();
+        let runtime = runtime()?;
+        let (listener, address) = bind(&runtime, listener.address)?;
         let ports = Ports {
             store: TimedStore {
                 store,
-                sink: Arc::clone(&sink),
+                sink: Arc::clone(&wiring.sink),
             },
             ledger: NoLedger,
-            transport: Transports::new(carriers, sandbox),
+            transport: Transports::new(wiring.carriers.clone(), sandbox),
             resolver: TableResolver::default(),
         };
-        let thread = outflow_pipeline::thread::spawn(inbox, surroundings()?, move |now| {
-            gate.begin(now, engine, ports, sink)
-        });
+        let (gate, sink, engine) = (wiring.gate, wiring.sink, settings.engine());
+        let begin = move |now: &Now| gate.begin(now, engine, ports, sink);
+        let thread = outflow_pipeline::thread::spawn(inbox, surroundings()?, begin);
         let ended = watched(thread.map_err(ServeError::System)?)?;
         let (stop, stopped) = watch::channel(false);
-        let chores = chores::run(state.clone(), until(stopped.clone()));
-        runtime.spawn(chores);
-        let serving = runtime.spawn(outflow_api::serve(listener, router, until(stopped)));
+        runtime.spawn(chores::run(state.clone(), until(stopped.clone())));
+        let is_secure = tls.is_some();
+        let serving = runtime.spawn(serve(listener, state.clone(), tls, stopped));
         let server = Self {
             address,
             opened,
             token,
-            sandbox: sandbox_handle,
+            sandbox: wiring.sandbox,
             is_sandboxed,
+            is_secure,
             data_dir,
             shutdown_timeout: settings.server.shutdown_timeout,
-            node,
+            node: wiring.node,
             state,
             ended: Some(ended),
             stop,
@@ -209,9 +160,16 @@ impl Server {
         Ok(server)
     }
 
+    /// Does something where the executor is at hand.
+    pub fn within<T>(&self, what: impl FnOnce() -> T) -> T {
+        let _entered = self.runtime.enter();
+        what()
+    }
+
     /// Where people and programs reach it.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.is_secure { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
     }
 
     /// Waits until `stop` comes or the node ends by itself, which it never
@@ -262,6 +220,40 @@ async fn until(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
+/// Serves the API, over TLS if there is a certificate.
+async fn serve(
+    listener: TcpListener,
+    state: ApiState,
+    tls: Option<TlsAcceptor>,
+    stopped: watch::Receiver<bool>,
+) {
+    let router = outflow_api::router(state);
+    match tls {
+        None => outflow_api::serve(listener, router, until(stopped)).await,
+        Some(tls) => {
+            let secure = move |stream| tls.accept(stream);
+            outflow_api::serve_through(listener, router, until(stopped), secure).await;
+        }
+    }
+}
+
+fn runtime() -> Result<Runtime, ServeError> {
+    Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .thread_name("api")
+        .build()
+        .map_err(ServeError::System)
+}
+
+fn bind(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |error| ServeError::Listen { address, error };
+    let listener = runtime.block_on(TcpListener::bind(address));
+    let listener = listener.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
+}
+
 /// Tells how the node's thread ended, once the store is closed.
 fn watched(
     thread: thread::JoinHandle<Ended<TimedStore, NoLedger, Transports, TableResolver>>,
@@ -295,18 +287,6 @@ fn surroundings() -> Result<Surroundings, ServeError> {
         // All of them go to the sinks as well.
         alert: Box::new(|_| ()),
     })
-}
-
-/// The first counts destinations.
-fn sinks(telling: &Telling, health: Arc<Health>, events: Arc<Events>) -> Arc<dyn Sink> {
-    let mut sinks: Vec<Arc<dyn Sink>> = vec![
-        Arc::clone(&telling.metrics) as _,
-        Arc::clone(&telling.logs) as _,
-        health,
-        events,
-    ];
-    sinks.extend(telling.attempts.clone().map(|log| log as _));
-    Arc::new(Sinks(sinks))
 }
 
 /// Messages of others are in it.
@@ -344,35 +324,6 @@ fn sandbox(settings: &Settings) -> Result<Sandbox, ServeError> {
             .watch(move |kept| drop(deliveries.write(kept)));
     }
     Ok(sandbox)
-}
-
-fn start_values(settings: &Settings) -> StartValues {
-    let mut defaults = Policies::default();
-    defaults.set_headroom(settings.headroom);
-    defaults.set_worker(Name::from(settings.server.node.as_str()));
-    let accounts = settings.accounts.iter().map(|start| start.raw.clone());
-    let mut accounts: Vec<_> = accounts.collect();
-    let implicit = match settings.is_sandbox_by_default {
-        true => accounts.pop(),
-        false => None,
-    };
-    StartValues {
-        accounts,
-        policies: settings.policies.iter().map(|it| it.raw.clone()).collect(),
-        implicit,
-        defaults,
-    }
-}
-
-fn bounds(server: &machine::Server) -> Bounds {
-    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    Bounds {
-        request_bytes_max: bytes(server.request_bytes_max),
-        message_bytes_max: bytes(server.message_bytes_max),
-        held_bytes_max: bytes(server.held_bytes_max),
-        requests_max: server.requests_max as usize,
-        request_timeout: Duration::from_nanos(server.request_timeout.0),
-    }
 }
 
 /// What the store is told.

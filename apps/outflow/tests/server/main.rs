@@ -10,9 +10,11 @@
 #[path = "../../src/demo/client.rs"]
 mod client;
 mod demo;
+mod disk_full;
 mod first;
 mod kills;
 mod limits;
 mod operators;
 mod process;
 mod stops;
+mod tls;
