@@ -5,18 +5,21 @@
 //! each message waits. The record (SQLite) holds what people ask for later and
 //! what operators set.
 //!
-//! Reading order: [`settings`], [`store`] (the queue), [`open`]; `index` (what
+//! Reading order: [`settings`], [`store`] (the queue) with `intake` (what goes
+//! in) and `answers` (what comes back), [`open`]; `index` (what
 //! is alive and where it waits); `journal` (how it gets to the disk) over
 //! [`disk`]; `library` and `timeline` (how it is read back), `recovery` (what a
 //! start finds), `reclaim` and `keeper` (how space is given back); `clerk`,
 //! [`live`] and [`record`] (what is kept of messages that are done with);
 //! [`check`], [`boot`], [`lock`].
 
+mod answers;
 pub mod boot;
 pub mod check;
 mod clerk;
 pub mod disk;
 mod index;
+mod intake;
 mod journal;
 mod keeper;
 mod library;

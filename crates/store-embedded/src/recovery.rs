@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use outflow_core::message::Seq;
 
@@ -23,6 +24,9 @@ use crate::journal::segment::{Frames, HEADER, Header, HeaderError, Kind, is_vouc
 use crate::journal::writer::Tail;
 use crate::library::{Library, Moves, Shelf};
 use crate::settings::Settings;
+
+/// Segments in memory that are not replayed yet.
+const READ_AHEAD: usize = 1;
 
 /// Why a journal cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -113,6 +117,18 @@ fn open(disk: &dyn Disk, kind: Kind, number: u32) -> Result<Opened, JournalError
     })
 }
 
+/// Reads segments while others are replayed.
+fn read_ahead(segments: &[Opened], sender: &SyncSender<(Option<u64>, io::Result<Vec<u8>>)>) {
+    let mut following = segments.iter().skip(1);
+    for segment in segments {
+        let end = following.next().map(|next| next.header.before_end);
+        let bytes = read_range(&*segment.file, 0, end.unwrap_or(segment.bytes));
+        if sender.send((end, bytes)).is_err() {
+            return;
+        }
+    }
+}
+
 /// The segments of a kind by number.
 pub fn numbers(disk: &dyn Disk, kind: Kind) -> Result<Vec<u32>, JournalError> {
     let names = at_file("the directory", disk.list())?;
@@ -190,20 +206,20 @@ impl Recovery {
         }
         self.envelopes = numbers;
         self.key_seed = opened.last().map(|last| last.header.key_seed);
-        let mut following = opened.iter().skip(1);
-        for segment in &opened {
-            let end = following.next().map(|next| next.header.before_end);
-            let bytes = at_file(
-                &segment.name,
-                read_range(&*segment.file, 0, end.unwrap_or(segment.bytes)),
-            )?;
-            self.bytes_read += bytes.len() as u64;
-            match end {
-                Some(end) => self.read_whole(segment, &bytes, end, applied)?,
-                None => self.read_last(segment, &bytes, applied)?,
+        std::thread::scope(|scope| {
+            let (sender, read) = sync_channel(READ_AHEAD);
+            let segments = &opened;
+            scope.spawn(move || read_ahead(segments, &sender));
+            for (segment, (end, bytes)) in opened.iter().zip(read) {
+                let bytes = at_file(&segment.name, bytes)?;
+                self.bytes_read += bytes.len() as u64;
+                match end {
+                    Some(end) => self.read_whole(segment, &bytes, end, applied)?,
+                    None => self.read_last(segment, &bytes, applied)?,
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Reads a segment that has a next one: up to its end all must hold.

@@ -17,7 +17,8 @@ pub struct Settings {
     /// Free bytes below which no messages are taken: room for settlements.
     pub reserve_bytes: u64,
     /// Bytes of envelope segments that are kept whatever is alive in them;
-    /// beyond that at most as much again as is alive.
+    /// beyond that at most half as much again as is alive. A start reads no
+    /// more than that.
     pub slack_bytes: u64,
     /// How long the key of a settled message is remembered.
     pub key_life: Nanos,
@@ -37,10 +38,10 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            envelope_segment_bytes: 32 << 20,
+            envelope_segment_bytes: 16 << 20,
             body_segment_bytes: 64 << 20,
             reserve_bytes: 256 << 20,
-            slack_bytes: 128 << 20,
+            slack_bytes: 48 << 20,
             key_life: Nanos::from_secs(24 * 3_600),
             keys_max: 1 << 20,
             unrecorded_max: 1 << 20,

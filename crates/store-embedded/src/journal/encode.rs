@@ -101,6 +101,7 @@ impl Buffers {
                         it.now = kept(&mut self.envelopes, it, library).unwrap_or(Place::NONE);
                     }
                 }
+                Task::Turn => {}
                 Task::Keys { keys, moved } => {
                     framed(&mut self.envelopes, entry::KEYS, |out| {
                         out.u8(u8::from(*moved));
@@ -130,7 +131,7 @@ pub fn settle_places(tasks: &mut [Task], segment: u32, offset: u64) {
             }
             Task::Keep { messages } => messages.iter_mut().for_each(|it| settle(&mut it.now)),
             Task::Open { place, .. } | Task::Append { place, .. } => settle(place),
-            Task::Forget { .. } | Task::Keys { .. } => {}
+            Task::Forget { .. } | Task::Keys { .. } | Task::Turn => {}
         }
     }
 }

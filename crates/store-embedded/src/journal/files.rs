@@ -134,7 +134,9 @@ impl Files {
         let enough = {
             let spares = self.spares();
             let count = spares.iter().filter(|spare| spare.kind == kind).count();
-            count >= SPARES_MAX || bytes != self.usual_bytes(kind)
+            // A body that is freed leaves the disk; what was in an envelope
+            // segment is overwritten in its next life.
+            kind == Kind::Body || count >= SPARES_MAX || bytes != self.usual_bytes(kind)
         };
         if enough {
             self.disk.remove(name)?;

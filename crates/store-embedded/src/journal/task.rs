@@ -76,6 +76,8 @@ pub enum Task {
         keys: Vec<OldKey>,
         moved: bool,
     },
+    /// Bodies go to a new segment from now on.
+    Turn,
 }
 
 impl Task {

@@ -46,7 +46,8 @@ impl Answers {
         }
     }
 
-    fn push(&self, answer: Answer) {
+    /// Hands an answer over and wakes the store.
+    pub fn push(&self, answer: Answer) {
         let mut queue = self.queue.lock().unwrap_or_else(|it| it.into_inner());
         queue.push(answer);
         drop(queue);
@@ -298,7 +299,11 @@ impl Writer {
         let at = frame::begin(&mut buffers.envelopes, COMMIT);
         commit.write(&mut Out(&mut buffers.envelopes));
         frame::end(&mut buffers.envelopes, at);
-        self.put(buffers)
+        self.put(buffers)?;
+        if tasks.iter().any(|task| matches!(task, Task::Turn)) {
+            self.tail.body = None;
+        }
+        Ok(())
     }
 
     /// Writes and syncs both buffers.

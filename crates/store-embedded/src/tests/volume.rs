@@ -12,7 +12,7 @@ use outflow_core::flow::FlowKey;
 use outflow_core::handle::{AppendNo, FlowId};
 use outflow_core::message::State;
 use outflow_core::name::Name;
-use outflow_core::time::{Mono, Nanos, Now, Wall};
+use outflow_core::time::{Mono, Nanos, Now};
 use outflow_ports::store::{BatchId, NewMessage, Store, StoreDone, StoreWork};
 
 use super::driver::{message, settlement};
@@ -183,5 +183,4 @@ fn pass_through(store: &mut EmbeddedStore, start: Instant, count: u64, flows: u6
         count as f64 / took,
         store.unrecorded()
     );
-    let _ = Wall(0);
 }
