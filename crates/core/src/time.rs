@@ -141,7 +141,39 @@ pub struct Now {
     pub entropy: Entropy,
 }
 
+/// How the two clocks stand to each other. They part when the machine sleeps
+/// or the wall clock is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// The wall clock minus the monotonic one.
+    ahead: i128,
+}
+
+impl Clocks {
+    /// How far the clocks have parted since, whichever way.
+    pub fn parted(self, now: &Now) -> Nanos {
+        let nanos = self.ahead.abs_diff(now.clocks().ahead);
+        Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
 impl Now {
+    /// How the clocks stand to each other.
+    pub fn clocks(&self) -> Clocks {
+        Clocks {
+            ahead: i128::from(self.wall.0) - i128::from(self.mono.0),
+        }
+    }
+
+    /// Both clocks when the monotonic one shows `mono`, if neither steps.
+    pub fn at(&self, mono: Mono) -> Self {
+        Self {
+            mono,
+            wall: self.wall_at(mono),
+            entropy: self.entropy,
+        }
+    }
+
     /// The monotonic time at which the wall clock will read `wall`, if it does
     /// not step meanwhile.
     pub fn mono_at(&self, wall: Wall) -> Mono {

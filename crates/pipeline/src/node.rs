@@ -99,6 +99,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         } else {
             Start::Again {
                 limits: recovered.limits,
+                learnt: recovered.learnt,
                 downtime: recovered.downtime,
             }
         };

@@ -268,6 +268,8 @@ impl Observer {
             Record::Cancelled { .. }
             | Record::Moved { .. }
             | Record::Hastened { .. }
+            | Record::Forgotten { .. }
+            | Record::Learnt { .. }
             | Record::Reservation { .. } => return,
         };
         let Some(key) = engine.flow_key(flow) else {

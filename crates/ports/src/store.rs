@@ -106,6 +106,9 @@ pub struct Recovered {
     pub flows: Vec<(FlowId, FlowKey, u32)>,
     /// What was reserved of each limit.
     pub limits: BTreeMap<LimitKey, SavedLimit>,
+    /// Until when the far end asked to be left alone, by what it spoke of. What
+    /// has passed may be left out.
+    pub learnt: BTreeMap<LimitKey, Wall>,
     /// How long the process was away since its last record, at least.
     pub downtime: Nanos,
     /// Whether this is the first start.

@@ -170,7 +170,7 @@ fn place_of(error: &outflow_core::policy::error::PolicyError) -> &'static str {
     match error {
         Error::NotTogether { .. } | Error::ExactRecipient(_) => "/match",
         Error::Zero("burst") => "/burst",
-        Error::Zero("concurrency") => "/concurrency",
+        Error::Zero("concurrency") | Error::RecipientConcurrency => "/concurrency",
         Error::Zero("weight") | Error::Weight(_) => "/weight",
         Error::Zero("rate") | Error::Share { .. } | Error::ShareOf(_) => "/rate",
         Error::Zero(_) => "/limits",

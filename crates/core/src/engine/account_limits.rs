@@ -201,6 +201,9 @@ impl AccountLimits {
                 entry.cost_max = cost.min(entry.limit.largest_cost());
                 entry.limit.expect_cost(cost);
                 larger = true;
+                if entry.limit.reservation_due().is_some() {
+                    self.hungry.push(id);
+                }
             }
         }
         larger
@@ -269,7 +272,12 @@ impl AccountLimits {
             if entry.limit.fits(now, class, need) {
                 continue;
             }
-            let opens = match entry.limit.until(now, class, need) {
+            let opens = match entry.limit.until_above_floor(
+                now,
+                class,
+                Need::whole(entry.cost_max),
+                entry.cost_max,
+            ) {
                 Until::At(time) => time,
                 // A reply or a grant will open it.
                 Until::Now | Until::Released | Until::Granted | Until::Never => Mono::NEVER,
@@ -325,6 +333,9 @@ impl AccountLimits {
     pub fn note_changed(&mut self, id: AccountLimitId) {
         if let Some(entry) = self.slab.get(id.index()).and_then(Option::as_ref) {
             self.changed.extend(&entry.owners);
+            if entry.limit.reservation_due().is_some() {
+                self.hungry.push(id);
+            }
         }
     }
 

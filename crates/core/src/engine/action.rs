@@ -136,6 +136,15 @@ pub enum Record {
         saved: Saved,
         block: u32,
     },
+    /// What was reserved of a limit need not be kept any more: a fresh one
+    /// knows as much.
+    Forgotten { key: Arc<LimitKey> },
+    /// The far end asked for nothing through this account until a time; the
+    /// last such record of a key counts.
+    Learnt {
+        key: Arc<LimitKey>,
+        blocked_until: Wall,
+    },
 }
 
 /// Which messages are to be tried at once.

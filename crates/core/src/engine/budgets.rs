@@ -51,12 +51,14 @@ impl Budgets {
         index
     }
 
-    /// Whether all budgets allow a retry now, or when to look again.
-    pub fn may_retry(&self, budgets: FlowBudgets, now: Mono) -> Result<(), Mono> {
+    /// Whether all budgets allow a retry now, or when this one is to look again.
+    pub fn may_retry(&mut self, budgets: FlowBudgets, now: Mono) -> Result<(), Mono> {
         let mut later = None;
         for index in budgets.into_iter().flatten() {
-            if let Some(Err(at)) = self.slab.get(index as usize).map(|b| b.may_retry(now)) {
-                later = later.max(Some(at));
+            if let Some(budget) = self.slab.get_mut(index as usize)
+                && budget.may_retry(now).is_err()
+            {
+                later = later.max(Some(budget.turn(now)));
             }
         }
         later.map_or(Ok(()), Err)

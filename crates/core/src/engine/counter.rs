@@ -12,13 +12,14 @@ use super::desk::Desk;
 use super::flows::Flows;
 use super::limits::Maker;
 use super::permits::{Permit, Permits};
-use super::recipients::Recipients;
+use super::recipients::{Admission, Recipients, Visit};
+use super::replies::too_large;
 use crate::class::Class;
 use crate::handle::{AccountId, FlowId, LaneId};
 use crate::message::{Head, State};
 use crate::policy::set::Policies;
 use crate::schedule::Outlet;
-use crate::time::{Mono, Now, Wall};
+use crate::time::{Now, Wall};
 
 /// Everything a send touches, apart from the schedule itself.
 #[derive(Debug)]
@@ -58,20 +59,31 @@ impl Counter {
         }
         let flow = self.flows.get(flow)?;
         let class = flow.key.class;
-        let mut until = Mono(0);
-        if let Some(rules) = &flow.recipient_rules
-            && let Err(at) = self
+        let mut later = None;
+        if let Some(rules) = &flow.recipient_rules {
+            let visit = Visit {
+                rules,
+                recipient: head.recipient,
+                class,
+                cost: head.cost,
+            };
+            let (appends, actions) = (&mut self.appends, &mut self.actions);
+            let journal = &mut |record| appends.append(record, actions);
+            match self
                 .recipients
-                .admits(now, rules, head.recipient, class, head.cost)
-        {
-            until = until.max(at);
+                .admits(now, &visit, &mut self.maker, journal)
+            {
+                Admission::Now => {}
+                Admission::Later(at) => later = Some(at),
+                Admission::Never => return Some(Obstacle::TooLarge),
+            }
         }
         if head.attempts > 0
             && let Err(at) = self.budgets.may_retry(flow.budgets, now.mono)
         {
-            until = until.max(at);
+            later = later.max(Some(at));
         }
-        (until > now.mono).then(|| Obstacle::Later(now.wall_at(until)))
+        later.map(|at| Obstacle::Later(now.wall_at(at)))
     }
 }
 
@@ -79,6 +91,7 @@ impl Counter {
 enum Obstacle {
     Expired,
     Later(Wall),
+    TooLarge,
 }
 
 impl Outlet for Counter {
@@ -107,6 +120,7 @@ impl Outlet for Counter {
                     until,
                     attempt: None,
                 },
+                Obstacle::TooLarge => too_large(now, id, &head),
             });
             let flow = self.flows.get_mut(id)?;
             flow.heads.pop_front();
@@ -132,8 +146,13 @@ impl Outlet for Counter {
             self.budgets.take(flow.budgets, now.mono);
         }
         if let Some(rules) = &flow.recipient_rules {
-            self.recipients
-                .take(now, rules, head.recipient, class, head.cost);
+            let visit = Visit {
+                rules,
+                recipient: head.recipient,
+                class,
+                cost: head.cost,
+            };
+            self.recipients.take(now, &visit);
         }
         let slots = flow.slots.clone();
         flow.page(id, &mut self.actions);

@@ -121,14 +121,15 @@ struct Hold {
 }
 
 impl Hold {
-    /// `ahead` tokens are taken before the message takes what it needs.
-    fn of(limit: &Limit, now: &Now, class: Class, need: Need, ahead: u64) -> Self {
-        let fits = limit.fits(now, class, need);
+    /// `ahead` tokens are taken before the message takes its cost.
+    fn of(limit: &Limit, now: &Now, class: Class, cost: u32, ahead: u64) -> Self {
+        let until = limit.until_above_floor(now, class, Need::whole(cost), cost);
+        let fits = until == Until::Now;
         let shape = limit.shape();
         // What it holds lets so many pass at once, the rest comes at its rate.
         let beyond = ahead.saturating_sub(u64::from(shape.capacity));
         let behind = shape.rate.map_or(Nanos::ZERO, |rate| rate.time_for(beyond));
-        let at = match limit.until(now, class, need) {
+        let at = match until {
             Until::Now => Some(now.mono),
             Until::At(at) if at != Mono::NEVER => Some(at),
             Until::At(_) | Until::Released | Until::Granted | Until::Never => None,
@@ -198,8 +199,7 @@ impl Engine {
             else {
                 continue;
             };
-            let need = Need::whole(cost) + limit.floor(now, class, cost);
-            let hold = Hold::of(limit, now, class, need, ahead);
+            let hold = Hold::of(limit, now, class, cost, ahead);
             let others = self.schedule.waiting_at(place, class);
             case.flows_waiting = case.flows_waiting.max(others);
             if hold.is_open() && others == 0 {

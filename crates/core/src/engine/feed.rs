@@ -17,7 +17,7 @@ use crate::limit::need::Need;
 use crate::limit::{Grant, Limit};
 use crate::policy::key::LimitKey;
 use crate::policy::policy::WhenAway;
-use crate::time::{Mono, Nanos, Now, Wall};
+use crate::time::{Clocks, Mono, Nanos, Now};
 
 /// How long a limit that is open while its ledger is away spends at a time.
 const OPEN_LIFE: Nanos = Nanos::from_millis(200);
@@ -31,7 +31,7 @@ const FIRST_SHARE: u32 = 8;
 struct Asked {
     no: u32,
     at: Mono,
-    wall: Wall,
+    clocks: Clocks,
     class: Class,
 }
 
@@ -39,17 +39,20 @@ impl Asked {
     /// A lease is void if the clocks moved against each other while it was
     /// asked for (the machine slept), and late answers are not trusted.
     fn is_trustworthy(&self, now: &Now, life: Nanos) -> bool {
-        let mono = now.mono.since(self.at).0;
-        let wall = now.wall.since(self.wall).0;
-        mono <= life.0 / 2 && mono.abs_diff(wall) <= life.0 / 4
+        now.mono.since(self.at).0 <= life.0 / 2 && self.clocks.parted(now) <= parting_max(life)
     }
+}
+
+/// How far the clocks may part under a lease.
+const fn parting_max(life: Nanos) -> Nanos {
+    Nanos(life.0 / 4)
 }
 
 /// The feeding of one limit.
 #[derive(Debug)]
 pub(super) struct Feed {
     key: Arc<LimitKey>,
-    when_away: WhenAway,
+    pub when_away: WhenAway,
     /// The request under way.
     asked: Option<Asked>,
     requests: u32,
@@ -94,6 +97,11 @@ impl Feed {
             use_per_request: 0,
             away: false,
         }
+    }
+
+    /// Whether an answer of the ledger is on its way.
+    pub fn is_asking(&self) -> bool {
+        self.asked.is_some()
     }
 
     /// Notes that tokens were taken.
@@ -170,7 +178,7 @@ impl Feed {
         self.asked = Some(Asked {
             no,
             at: now.mono,
-            wall: now.wall,
+            clocks: now.clocks(),
             class,
         });
         let key = Arc::clone(&self.key);
@@ -219,6 +227,8 @@ impl Feed {
                             usable_from,
                             ends_at,
                             spacing,
+                            asked: asked.clocks,
+                            parting_max: parting_max(life),
                         },
                     );
                     return usable_from;
@@ -261,6 +271,8 @@ impl Feed {
                 usable_from,
                 ends_at,
                 spacing: Nanos::ZERO,
+                asked: now.clocks(),
+                parting_max: parting_max(OPEN_LIFE),
             },
         );
     }

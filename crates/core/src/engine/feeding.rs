@@ -7,6 +7,7 @@ use super::feed::Demand;
 use super::sweep::Sweep;
 use crate::handle::{AppendNo, LimitId};
 use crate::policy::key::LimitKey;
+use crate::policy::scope::Scope;
 use crate::time::Now;
 
 impl Engine {
@@ -96,7 +97,7 @@ impl Engine {
             }
         }
         let counter = &mut self.counter;
-        counter.appends.recovered(&mut counter.actions);
+        counter.appends.go_on(now.mono, &mut counter.actions);
         if !was_open && self.counter.is_open() {
             self.sweeps.push_back(Sweep::gates());
             self.opened_at = now.mono;
@@ -104,6 +105,10 @@ impl Engine {
     }
 
     pub(super) fn reserved(&mut self, key: &LimitKey, block: u32) {
+        if key.name(Scope::Recipient).is_some() {
+            self.counter.recipients.reserved(block);
+            return;
+        }
         if let Some(place) = self.limits.find(key) {
             if let Some(limit) = self.schedule.limit_mut(place) {
                 limit.reserve_committed(block);

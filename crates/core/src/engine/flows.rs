@@ -139,6 +139,17 @@ impl Flows {
         }
     }
 
+    /// Gives a flow the facts that were found out about it.
+    pub fn rename(&mut self, id: FlowId, key: Arc<FlowKey>) {
+        let Some(flow) = self.slab.get_mut(id.index()).and_then(Option::as_mut) else {
+            return;
+        };
+        let old = std::mem::replace(&mut flow.key, Arc::clone(&key));
+        self.by_key.remove(&old);
+        // Another flow may have these facts already; both go on.
+        self.by_key.entry(key).or_insert(id);
+    }
+
     /// Flows from `start` on, in order of their ids.
     pub fn range(&self, start: usize) -> impl Iterator<Item = (FlowId, &Flow)> {
         self.slab

@@ -1,6 +1,7 @@
 //! The limits that flows pass themselves, by key; and how any limit is made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::feed::Feed;
@@ -8,11 +9,13 @@ use crate::handle::PlaceId;
 use crate::limit::saved::Saved;
 use crate::limit::spec::LimitSpec;
 use crate::limit::{Fill, Limit};
+use crate::name::Name;
 use crate::policy::applied::Applied;
 use crate::policy::key::LimitKey;
+use crate::policy::scope::Scope;
 use crate::schedule::Schedule;
 use crate::schedule::place::Holder;
-use crate::time::{Mono, Nanos, Now};
+use crate::time::{Mono, Nanos, Now, Wall};
 
 /// What the journal knew of a limit when the engine started.
 #[derive(Clone, Debug)]
@@ -33,6 +36,8 @@ pub enum Start {
     Again {
         /// What the journal knew of each limit.
         limits: BTreeMap<LimitKey, SavedLimit>,
+        /// Until when the far end asked to be left alone.
+        learnt: BTreeMap<LimitKey, Wall>,
         /// From the last record to now, at least.
         downtime: Nanos,
     },
@@ -69,14 +74,23 @@ impl Maker {
         if self.leased && !matches!(spec, LimitSpec::Concurrency { .. }) {
             return Limit::leased(spec, headroom);
         }
-        let Start::Again { limits, downtime } = &mut self.start else {
+        self.make_owned(now, &applied.key, applied)
+    }
+
+    /// A limit that this node alone decides on, under a key of its own.
+    pub fn make_owned(&mut self, now: &Now, key: &LimitKey, applied: &Applied) -> Limit {
+        let (spec, headroom) = (applied.spec.clone(), applied.headroom);
+        let Start::Again {
+            limits, downtime, ..
+        } = &mut self.start
+        else {
             return Limit::owned(spec, headroom, now, Fill::Full);
         };
         let at_start = Now {
             mono: self.started_at,
             ..*now
         };
-        if let Some(known) = limits.remove(&applied.key) {
+        if let Some(known) = limits.remove(key) {
             let since = known.reserved_since;
             return Limit::restore(spec, headroom, &known.saved, since, &at_start, *downtime);
         }
@@ -86,6 +100,36 @@ impl Maker {
             return fresh;
         }
         Limit::owned(spec, headroom, &at_start, Fill::Empty)
+    }
+
+    /// Until when an account was asked to wait before the start; told once.
+    pub fn blocked_until(&mut self, account: &Name) -> Option<Wall> {
+        let Start::Again { learnt, .. } = &mut self.start else {
+            return None;
+        };
+        learnt.remove(&LimitKey::of(Scope::Account, account.clone()))
+    }
+
+    /// The limits of recipients that the journal knew, each with the time by
+    /// which a fresh one knows as much.
+    pub fn known_recipients(&self) -> Vec<(Mono, LimitKey)> {
+        let Start::Again { limits, .. } = &self.start else {
+            return Vec::new();
+        };
+        let recipients = limits
+            .iter()
+            .filter(|(key, _)| key.name(Scope::Recipient).is_some());
+        recipients
+            .map(|(key, known)| (self.started_at + Nanos(known.saved.lasts_for), key.clone()))
+            .collect()
+    }
+
+    /// Drops what the journal knew of a limit; whether nobody had asked for it.
+    pub fn drop_known(&mut self, key: &LimitKey) -> bool {
+        match &mut self.start {
+            Start::Again { limits, .. } => limits.remove(key).is_some(),
+            Start::Fresh => false,
+        }
     }
 }
 
@@ -102,6 +146,11 @@ pub(super) struct FlowLimit {
 pub(super) struct FlowLimits {
     by_key: BTreeMap<Arc<LimitKey>, PlaceId>,
     by_place: BTreeMap<PlaceId, FlowLimit>,
+    /// Limits that no flow passes any more, kept until they would know nothing
+    /// that a new one does not: who takes a policy away and puts it back gets no
+    /// second burst, and slots of what is in flight come back to where they were
+    /// taken.
+    unused: BTreeSet<PlaceId>,
 }
 
 impl FlowLimits {
@@ -116,7 +165,12 @@ impl FlowLimits {
         if let Some(&place) = self.by_key.get(&applied.key) {
             if let Some(limit) = self.by_place.get_mut(&place) {
                 limit.users += 1;
+                if let Some(feed) = &mut limit.feed {
+                    feed.when_away = applied.when_away;
+                }
             }
+            self.unused.remove(&place);
+            schedule.set_headroom(place, applied.headroom);
             let changed = schedule
                 .limit(place)
                 .is_some_and(|limit| *limit.spec() != applied.spec);
@@ -150,18 +204,37 @@ impl FlowLimits {
         place
     }
 
-    /// One flow less passes a limit; the last one takes it along.
-    pub fn leave(&mut self, place: PlaceId, schedule: &mut Schedule) {
-        let Some(limit) = self.by_place.get_mut(&place) else {
-            return;
-        };
-        limit.users -= 1;
-        if limit.users == 0
-            && let Some(limit) = self.by_place.remove(&place)
-        {
+    /// One flow less passes a limit.
+    pub fn leave(&mut self, place: PlaceId) {
+        if let Some(limit) = self.by_place.get_mut(&place) {
+            limit.users -= 1;
+            if limit.users == 0 {
+                self.unused.insert(place);
+            }
+        }
+    }
+
+    /// Looks at one limit that no flow passes, and forgets it if it is idle.
+    /// `after` is the one looked at before; the next one, if there is any.
+    pub fn forget_one(
+        &mut self,
+        now: &Now,
+        after: PlaceId,
+        schedule: &mut Schedule,
+    ) -> Option<PlaceId> {
+        let mut later = self
+            .unused
+            .range((Bound::Excluded(after), Bound::Unbounded));
+        let place = *later.next().or_else(|| self.unused.first())?;
+        let limit = self.by_place.get(&place)?;
+        let idle = schedule.limit(place).is_none_or(|it| it.is_idle(now));
+        if idle && !limit.feed.as_ref().is_some_and(Feed::is_asking) {
             self.by_key.remove(&limit.key);
+            self.by_place.remove(&place);
+            self.unused.remove(&place);
             schedule.remove_place(place);
         }
+        Some(place)
     }
 
     pub fn get(&self, place: PlaceId) -> Option<&FlowLimit> {

@@ -54,7 +54,7 @@ use self::recipients::Recipients;
 use self::sweep::{Pause, Sweep};
 use crate::classify::Rules;
 use crate::destination::Destination;
-use crate::handle::FlowId;
+use crate::handle::{FlowId, PlaceId};
 use crate::limit::need::Need;
 use crate::limit::{Kind, Until};
 use crate::message::{Head, Seq, State};
@@ -138,12 +138,15 @@ pub struct Engine {
     pause_ends: BTreeSet<(Mono, PauseId)>,
     sweeps: VecDeque<Sweep>,
     opened_at: Mono,
+    /// The unused limit that was last looked at.
+    looked_at: PlaceId,
 }
 
 impl Engine {
     /// An engine without flows and accounts.
     pub fn new(settings: Settings, policies: Policies, start: Start, now: &Now) -> Self {
         let (permille, floor) = settings.retry_budget;
+        let maker = Maker::new(settings.leased, start, now.mono);
         let counter = Counter {
             settings,
             flows: Flows::default(),
@@ -151,9 +154,9 @@ impl Engine {
             permits: Permits::default(),
             appends: Appends::default(),
             budgets: Budgets::new(permille, floor),
-            recipients: Recipients::default(),
+            recipients: Recipients::new(maker.known_recipients()),
             policies,
-            maker: Maker::new(settings.leased, start, now.mono),
+            maker,
             matched: None,
             draining: false,
             actions: Vec::new(),
@@ -171,6 +174,7 @@ impl Engine {
             pause_ends: BTreeSet::new(),
             sweeps: VecDeque::new(),
             opened_at: now.mono,
+            looked_at: PlaceId(0),
         }
     }
 
@@ -232,6 +236,12 @@ impl Engine {
 
     /// What time alone brings.
     fn lapse(&mut self, now: &Now) {
+        if let Some(place) = self
+            .limits
+            .forget_one(now, self.looked_at, &mut self.schedule)
+        {
+            self.looked_at = place;
+        }
         self.counter.desk.wake(now);
         while let Some(permit) = self.counter.permits.overdue(now.mono) {
             let alert = action::Alert::WorkerLost { permit };
@@ -245,9 +255,7 @@ impl Engine {
             self.resume(id);
         }
         let counter = &mut self.counter;
-        counter
-            .appends
-            .retry(now.mono, STEP_BUDGET as usize, &mut counter.actions);
+        counter.appends.retry(now.mono, &mut counter.actions);
     }
 
     /// Places flows, serves limits and gates, opens and closes sessions, until
@@ -328,7 +336,7 @@ impl Engine {
                 let ungranted = flow.limits.iter().any(|&place| {
                     let limit = self.schedule.limit(place);
                     let Some(limit) = limit else { return false };
-                    match limit.until(now, class, Need::whole(head.cost)) {
+                    match limit.until_above_floor(now, class, Need::whole(head.cost), head.cost) {
                         Until::Now => false,
                         Until::Granted => true,
                         // Windows and spaced limits err on the safe side, most

@@ -1,16 +1,24 @@
 //! What a reply means for the message, its account and its slots.
 
+use std::sync::Arc;
+
 use super::Engine;
 use super::action::{Action, Alert, Attempt, Record};
 use super::permits::Permit;
-use crate::handle::{FlowId, PermitId};
+use crate::handle::{AccountId, FlowId, PermitId};
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
 use crate::outcome::{Outcome, ReplyScope, Verdict};
+use crate::policy::key::LimitKey;
+use crate::policy::scope::Scope;
 use crate::reply::Reply;
 use crate::retry::dead_letter::{DeadLetter, LastError};
 use crate::retry::schedule::{DeathCause, Next};
-use crate::time::{Now, Wall};
+use crate::time::{Nanos, Now, Wall};
+
+/// A block that is not longer than this, or than what is written already, is
+/// not written down: a restart takes about as long.
+const BLOCK_FORGOTTEN_MAX: Nanos = Nanos::from_secs(2);
 
 impl Engine {
     /// A delivery was answered. A second answer finds no permit and is dropped.
@@ -124,6 +132,7 @@ impl Engine {
         if outcome.scope == ReplyScope::Account
             && let Some(wait) = outcome.retry_after
         {
+            self.note_block(now, permit.account, wait);
             self.counter.desk.block(permit.account, now.mono + wait);
         }
         if outcome.verdict == Verdict::Misconfigured
@@ -133,6 +142,21 @@ impl Engine {
                 account: account.spec.id.clone(),
             };
             self.counter.actions.push(Action::Alert { alert });
+        }
+    }
+
+    /// Writes a new block down, unless what is written lasts about as long.
+    fn note_block(&mut self, now: &Now, id: AccountId, wait: Nanos) {
+        let Some(account) = self.counter.desk.account(id) else {
+            return;
+        };
+        let known = account.blocked_until.unwrap_or(now.mono).max(now.mono);
+        if (now.mono + wait).since(known) > BLOCK_FORGOTTEN_MAX {
+            let key = LimitKey::of(Scope::Account, account.spec.id.clone());
+            self.counter.append(Record::Learnt {
+                key: Arc::new(key),
+                blocked_until: now.wall + wait,
+            });
         }
     }
 
@@ -147,13 +171,18 @@ impl Engine {
     /// A message whose cost can never fit does not wait: it is a dead letter at
     /// once, and says why.
     pub(super) fn refuse_for_good(&mut self, now: &Now, flow: FlowId, head: &Head) {
-        let error = LastError::oversized(head.cost);
-        let letter = Box::new(DeadLetter::new(head, now.wall, DeathCause::TooLarge, error));
-        self.counter.append(Record::Dead {
-            flow,
-            seq: head.seq,
-            account: None,
-            letter,
-        });
+        self.counter.append(too_large(now, flow, head));
+    }
+}
+
+/// What is written of a message whose cost can never fit.
+pub(super) fn too_large(now: &Now, flow: FlowId, head: &Head) -> Record {
+    let error = LastError::oversized(head.cost);
+    let letter = Box::new(DeadLetter::new(head, now.wall, DeathCause::TooLarge, error));
+    Record::Dead {
+        flow,
+        seq: head.seq,
+        account: None,
+        letter,
     }
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::action::Action;
+use super::recipients;
 use super::sweep::Sweep;
 use crate::account::AccountSpec;
 use crate::destination::Destination;
 use crate::flow::FlowKey;
 use crate::handle::{AccountId, FlowId, LaneId, PlaceId};
 use crate::limit::Kind;
+use crate::message::Head;
 use crate::name::Name;
 use crate::schedule::TenantId;
 use crate::schedule::place::Holder;
@@ -69,11 +71,14 @@ impl Engine {
             return;
         }
         for id in self.unresolved.remove(&domain).unwrap_or_default() {
-            if let Some(flow) = self.counter.flows.get_mut(id) {
+            if let Some(flow) = self.counter.flows.get(id) {
                 let mut key = (*flow.key).clone();
                 key.destination = destination.clone();
-                flow.key = Arc::new(key);
+                let key = Arc::new(key);
+                self.counter.flows.rename(id, key);
             }
+            // What was paused by destination could not match before.
+            self.review_pauses(id);
             self.attach(now, id);
             self.offer(id);
         }
@@ -100,6 +105,7 @@ impl Engine {
         let cost_max = limits.iter().filter_map(largest).min();
         let cost_max = cost_max
             .unwrap_or(u32::MAX)
+            .min(recipients::cost_max(&rules))
             .min(self.counter.desk.cost_max(lane));
         let is_slots = |place: &PlaceId| {
             let limit = self.schedule.limit(*place);
@@ -136,7 +142,22 @@ impl Engine {
             .map(|flow| std::mem::take(&mut flow.limits));
         self.attach(now, id);
         for place in old.unwrap_or_default() {
-            self.limits.leave(place, &mut self.schedule);
+            self.limits.leave(place);
+        }
+        self.refuse_oversized(now, id);
+    }
+
+    /// Heads that no longer fit what their flow must pass do not wait for it.
+    fn refuse_oversized(&mut self, now: &Now, id: FlowId) {
+        let Some(flow) = self.counter.flows.get_mut(id) else {
+            return;
+        };
+        let cost_max = flow.cost_max;
+        let refused = flow.heads.iter().filter(|head| head.cost > cost_max);
+        let refused: Vec<Head> = refused.copied().collect();
+        flow.heads.retain(|head| head.cost <= cost_max);
+        for head in refused {
+            self.refuse_for_good(now, id, &head);
         }
     }
 
@@ -160,9 +181,13 @@ impl Engine {
 
     pub(super) fn set_account(&mut self, now: &Now, spec: AccountSpec) {
         let counter = &mut self.counter;
+        let name = spec.id.clone();
         let id = counter
             .desk
             .set_account(now, spec, &counter.policies, &mut counter.maker);
+        if let Some(until) = counter.maker.blocked_until(&name) {
+            counter.desk.block(id, now.mono_at(until));
+        }
         self.review_account_pauses(id);
         // What the flows of its pool can ever send may have changed.
         self.sweeps.push_back(Sweep::relimit());

@@ -3,7 +3,7 @@
 //! An enum, not a trait object: a limit is looked at for every message, and
 //! the set of algorithms changes less often than the code that asks them.
 
-use super::calendar_window::{CalendarWindow, Span};
+use super::calendar_window::{CalendarWindow, Kept, Span};
 use super::concurrency::Concurrency;
 use super::leaky_bucket::LeakyBucket;
 use super::need::Need;
@@ -26,17 +26,6 @@ pub enum Until {
     Granted,
     /// Not even when nothing is used: the need is above the capacity.
     Never,
-}
-
-impl Until {
-    /// The same, but not before `at`.
-    pub fn not_before(self, at: Mono) -> Self {
-        match self {
-            Self::Now => Self::At(at),
-            Self::At(time) => Self::At(time.max(at)),
-            Self::Released | Self::Granted | Self::Never => self,
-        }
-    }
 }
 
 /// How a new limit begins.
@@ -126,7 +115,7 @@ impl Algorithm {
             Self::TokenBucket(bucket) => bucket.until(now.mono, need),
             Self::LeakyBucket(bucket) => bucket.until(now.mono, need),
             Self::SlidingWindow(window) => window.until(now.mono, need),
-            Self::CalendarWindow(window) => window.until(now, need),
+            Self::CalendarWindow(window) => window.until(now, need, Kept::default()),
             Self::Concurrency(slots) => slots.until(need),
         }
     }
@@ -195,6 +184,23 @@ impl Algorithm {
             Self::SlidingWindow(window) => window.is_idle(now.mono),
             Self::CalendarWindow(window) => window.is_idle(now.wall),
             Self::Concurrency(slots) => slots.is_idle(),
+        }
+    }
+
+    /// For how long what it knows can matter at most, if no more than
+    /// `largest_cost` or what was promised is taken from now on.
+    pub fn lasts_for(&self, now: &Now, largest_cost: u32) -> Nanos {
+        match self {
+            Self::TokenBucket(bucket) => bucket.fills_in(),
+            Self::LeakyBucket(bucket) => {
+                let owed = bucket.owed_micro(now.mono).div_ceil(1_000_000);
+                bucket
+                    .rate()
+                    .time_for(owed.saturating_add(u64::from(largest_cost)))
+            }
+            Self::SlidingWindow(window) => window.window(),
+            Self::CalendarWindow(window) => window.lasts_for(now.wall),
+            Self::Concurrency(_) => Nanos::ZERO,
         }
     }
 

@@ -10,7 +10,7 @@
 use super::algorithm::{Fill, Until};
 use super::need::Need;
 use super::spec::{Period, Zone};
-use crate::time::{Now, Wall};
+use crate::time::{Mono, Nanos, Now, Wall};
 
 /// How many windows are remembered.
 const REMEMBERED_MAX: usize = 4;
@@ -29,6 +29,34 @@ pub struct Span {
 impl Span {
     fn holds(&self, wall: Wall) -> bool {
         self.start <= wall && wall < self.end
+    }
+}
+
+/// What is kept of a quota for others: a share, which sinks to nothing by the
+/// end of each window, and never more than a bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// At the beginning of a window.
+    pub share: Need,
+    /// The bound.
+    pub most: Need,
+}
+
+impl Kept {
+    /// When, from `wall` on and before the window ends, no more than `spare` is
+    /// kept any more.
+    fn sinks_below(&self, spare: Need, wall: Wall, (start, end): (Wall, Wall)) -> Option<Wall> {
+        if self.share.min(self.most) <= spare {
+            return Some(wall);
+        }
+        // What is kept is `share * time left / length`, rounded down.
+        let length = u128::from(end.since(start).0);
+        let below = (u128::from(spare.0) + 1) * length;
+        let left = (below - 1) / u128::from(self.share.0);
+        let left = u64::try_from(left)
+            .unwrap_or(u64::MAX)
+            .min(end.since(wall).0);
+        (left > 0).then(|| Wall(end.0.saturating_sub_unsigned(left)))
     }
 }
 
@@ -96,20 +124,41 @@ impl CalendarWindow {
         need <= Need::whole(self.left(wall).0)
     }
 
-    /// The first boundary at which `need` is left.
-    pub fn until(&self, now: &Now, need: Need) -> Until {
+    /// When `need` will be left above what is `kept`: as soon as that has sunk
+    /// far enough, or at a boundary.
+    pub fn until(&self, now: &Now, need: Need, kept: Kept) -> Until {
         if need > Need::whole(self.count) {
             return Until::Never;
         }
         let mut wall = now.wall;
-        while !self.fits(wall, need) {
-            wall = self.left(wall).1;
+        // Each look goes to the end of a window. Those that are known may all
+        // be used up, the one behind them is not; if even there the floor has
+        // not sunk by its last nanosecond, nobody can say when.
+        for _ in 0..REMEMBERED_MAX + 3 {
+            let (left, changes_at) = self.left(wall);
+            let (start, end) = match changes_at {
+                Wall::NEVER => self.period.around(wall, &self.zone),
+                _ => self.span_at(wall).unwrap_or((wall, changes_at)),
+            };
+            if need <= Need::whole(left) {
+                let spare = Need::whole(left).minus(need);
+                if let Some(at) = kept.sinks_below(spare, wall, (start, end)) {
+                    return if at > now.wall {
+                        Until::At(now.mono_at(at))
+                    } else {
+                        Until::Now
+                    };
+                }
+            }
+            wall = end;
         }
-        if wall > now.wall {
-            Until::At(now.mono_at(wall))
-        } else {
-            Until::Now
-        }
+        Until::At(Mono::NEVER)
+    }
+
+    fn span_at(&self, wall: Wall) -> Option<(Wall, Wall)> {
+        let mut spans = self.spans.iter().rev();
+        let span = spans.find(|span| span.holds(wall))?;
+        Some((span.start, span.end))
     }
 
     /// Takes `cost` tokens from the window of now.
@@ -172,16 +221,25 @@ impl CalendarWindow {
         self.count - self.left(wall).0
     }
 
-    /// `amount` times the share of the window of now that is still to come.
-    pub fn share_left(&self, wall: Wall, amount: u64) -> u64 {
-        let current = self.spans.iter().rev().find(|span| span.holds(wall));
-        let (start, end) = match current {
-            Some(span) => (span.start, span.end),
-            None => self.period.around(wall, &self.zone),
-        };
-        let left = u128::from(end.since(wall).0) * u128::from(amount);
+    /// What is kept for others at `wall`: the share of the window that is still
+    /// to come.
+    pub fn floor(&self, wall: Wall, kept: Kept) -> Need {
+        if kept.share == Need::ZERO {
+            return Need::ZERO;
+        }
+        let span = self.span_at(wall);
+        let (start, end) = span.unwrap_or_else(|| self.period.around(wall, &self.zone));
+        let left = u128::from(end.since(wall).0) * u128::from(kept.share.0);
         let length = u128::from(end.since(start).0.max(1));
-        u64::try_from(left / length).unwrap_or(u64::MAX)
+        Need(u64::try_from(left / length).unwrap_or(u64::MAX)).min(kept.most)
+    }
+
+    /// How long what is known of windows can matter at most. The window of a
+    /// restart counts too, and may be an hour longer than most.
+    pub fn lasts_for(&self, wall: Wall) -> Nanos {
+        let known = self.spans.iter().map(|span| span.end.since(wall)).max();
+        let next = self.period.length() + Period::Hour.length();
+        known.unwrap_or_default().max(next)
     }
 
     /// The windows that are remembered, earliest first.

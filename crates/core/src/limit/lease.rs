@@ -2,7 +2,8 @@
 //!
 //! The ledger debited the tokens before it granted them, so a lease is only
 //! ever lost, never exceeded. Each batch has a first and a last moment on this
-//! node's monotonic clock and is looked at again right before use. A batch
+//! node's monotonic clock and is looked at again right before use; it is void
+//! if the wall clock moved against that clock since it was asked for. A batch
 //! that a class leased serves that class and the more urgent ones: the floor
 //! that the ledger kept for others was measured by the class that asked.
 
@@ -11,7 +12,7 @@ use std::collections::VecDeque;
 use super::algorithm::Until;
 use super::need::Need;
 use crate::class::Class;
-use crate::time::{Mono, Nanos};
+use crate::time::{Clocks, Mono, Nanos, Now};
 
 /// Tokens that the ledger granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +27,20 @@ pub struct Grant {
     pub ends_at: Mono,
     /// For a spaced run: how far apart its tokens must be taken. Else zero.
     pub spacing: Nanos,
+    /// How the clocks stood when it was asked for.
+    pub asked: Clocks,
+    /// How far they may part before it is void: then the machine slept, or its
+    /// clock was set, and nobody knows how old it is.
+    pub parting_max: Nanos,
 }
 
 impl Grant {
-    fn serves(&self, now: Mono, class: Class) -> bool {
-        self.usable_from <= now && now < self.ends_at && class <= self.class
+    fn is_good(&self, now: &Now) -> bool {
+        self.tokens > 0 && now.mono < self.ends_at && self.asked.parted(now) <= self.parting_max
+    }
+
+    fn serves(&self, now: &Now, class: Class) -> bool {
+        self.usable_from <= now.mono && class <= self.class && self.is_good(now)
     }
 }
 
@@ -44,40 +54,36 @@ pub struct Lease {
 
 impl Lease {
     /// Adds what the ledger granted.
-    pub fn grant(&mut self, now: Mono, grant: Grant) {
+    pub fn grant(&mut self, now: &Now, grant: Grant) {
         self.forget(now);
-        if grant.tokens > 0 && grant.ends_at > now {
+        if grant.is_good(now) {
             self.batches.push_back(grant);
         }
     }
 
     /// When the first batch becomes void.
-    pub fn lapses_at(&self, now: Mono) -> Option<Mono> {
-        let held = self
-            .batches
-            .iter()
-            .filter(|batch| batch.tokens > 0 && batch.ends_at > now);
+    pub fn lapses_at(&self, now: &Now) -> Option<Mono> {
+        let held = self.batches.iter().filter(|batch| batch.is_good(now));
         held.map(|batch| batch.ends_at).min()
     }
 
-    fn forget(&mut self, now: Mono) {
-        self.batches
-            .retain(|batch| batch.tokens > 0 && batch.ends_at > now);
+    fn forget(&mut self, now: &Now) {
+        self.batches.retain(|batch| batch.is_good(now));
     }
 
     /// Tokens that `class` could take now, were it not for spacing.
-    pub fn usable(&self, now: Mono, class: Class) -> u64 {
+    pub fn usable(&self, now: &Now, class: Class) -> u64 {
         let batches = self.batches.iter().filter(|batch| batch.serves(now, class));
         batches.map(|batch| u64::from(batch.tokens)).sum()
     }
 
     /// Whether `class` may take `need` now.
-    pub fn fits(&self, now: Mono, class: Class, need: Need) -> bool {
-        now >= self.spaced_until && need.0 <= self.usable(now, class).saturating_mul(1_000)
+    pub fn fits(&self, now: &Now, class: Class, need: Need) -> bool {
+        now.mono >= self.spaced_until && need.0 <= self.usable(now, class).saturating_mul(1_000)
     }
 
     /// When the batches at hand cover `need`, or that the ledger must grant.
-    pub fn until(&self, now: Mono, class: Class, need: Need) -> Until {
+    pub fn until(&self, now: &Now, class: Class, need: Need) -> Until {
         if self.fits(now, class, need) {
             return Until::Now;
         }
@@ -86,21 +92,21 @@ impl Lease {
             .chain([self.spaced_until])
             .map(|at| at.max(self.spaced_until));
         candidates
-            .filter(|at| *at > now && self.fits(*at, class, need))
+            .filter(|at| *at > now.mono && self.fits(&now.at(*at), class, need))
             .min()
             .map_or(Until::Granted, Until::At)
     }
 
     /// Takes `cost` tokens: first those that fewest other classes could use,
     /// of these the ones that end first.
-    pub fn take(&mut self, now: Mono, class: Class, cost: u32) {
+    pub fn take(&mut self, now: &Now, class: Class, cost: u32) {
         let mut missing = cost;
         let mut spacing = Nanos::ZERO;
         while missing > 0 {
             let serving = self
                 .batches
                 .iter_mut()
-                .filter(|batch| batch.tokens > 0 && batch.serves(now, class));
+                .filter(|batch| batch.serves(now, class));
             let Some(batch) = serving.min_by_key(|batch| (batch.class, batch.ends_at)) else {
                 break;
             };
@@ -110,19 +116,19 @@ impl Lease {
             spacing = spacing.max(batch.spacing);
         }
         if spacing > Nanos::ZERO {
-            self.spaced_until = now + spacing.times(u64::from(cost));
+            self.spaced_until = now.mono + spacing.times(u64::from(cost));
         }
         self.forget(now);
     }
 
     /// Empties the lease and yields what is still good, to be given back.
-    pub fn drain(&mut self, now: Mono) -> Vec<Grant> {
+    pub fn drain(&mut self, now: &Now) -> Vec<Grant> {
         self.forget(now);
         self.batches.drain(..).collect()
     }
 
     /// Whether nothing is leased and no gap runs.
-    pub fn is_idle(&self, now: Mono) -> bool {
-        now >= self.spaced_until && self.batches.iter().all(|batch| batch.ends_at <= now)
+    pub fn is_idle(&self, now: &Now) -> bool {
+        now.mono >= self.spaced_until && !self.batches.iter().any(|batch| batch.is_good(now))
     }
 }

@@ -37,6 +37,7 @@ pub use spec::{Headroom, Kind, LimitSpec, Rate, Shape};
 use crate::class::Class;
 use crate::time::{Mono, Nanos, Now};
 use algorithm::Algorithm;
+use calendar_window::Kept;
 use lease::Lease;
 use reserve::Reserve;
 
@@ -54,8 +55,6 @@ pub struct Limit {
     headroom: Headroom,
     source: Source,
     reserve: Option<Reserve>,
-    /// Whether it never reserves anything.
-    fleeting: bool,
     blocked_until: Option<Mono>,
 }
 
@@ -66,20 +65,9 @@ impl Limit {
         Self {
             source: Source::Owned(algorithm),
             reserve: Reserve::of(&spec),
-            fleeting: false,
             spec,
             headroom,
             blocked_until: None,
-        }
-    }
-
-    /// Like [`Limit::owned`], but it does not outlive its process: nothing of
-    /// it is reserved on disk before it is used.
-    pub fn fleeting(spec: LimitSpec, headroom: Headroom, now: &Now, fill: Fill) -> Self {
-        Self {
-            reserve: None,
-            fleeting: true,
-            ..Self::owned(spec, headroom, now, fill)
         }
     }
 
@@ -90,7 +78,6 @@ impl Limit {
             headroom,
             source: Source::Leased(Lease::default()),
             reserve: None,
-            fleeting: false,
             blocked_until: None,
         }
     }
@@ -130,11 +117,6 @@ impl Limit {
         }
     }
 
-    /// Whether a message of this cost can pass at all.
-    pub const fn can_ever_fit(&self, cost: u32) -> bool {
-        cost <= self.spec.capacity()
-    }
-
     /// Whether `need` can be taken now. It contains all floors already.
     pub fn fits(&self, now: &Now, class: Class, need: Need) -> bool {
         if self.blocked_until(now).is_some() || !self.reserve_covers(need) {
@@ -142,26 +124,40 @@ impl Limit {
         }
         match &self.source {
             Source::Owned(algorithm) => algorithm.fits(now, need),
-            Source::Leased(lease) => lease.fits(now.mono, class, need),
+            Source::Leased(lease) => lease.fits(now, class, need),
         }
     }
 
-    /// The earliest time at which `need` fits if nobody takes anything.
+    /// The earliest time at which `need` fits if nobody takes anything. What
+    /// it contains for the classes above counts as it is now: where that may
+    /// melt, ask [`Limit::until_above_floor`].
     pub fn until(&self, now: &Now, class: Class, need: Need) -> Until {
-        let until = match &self.source {
-            Source::Owned(algorithm) => algorithm.until(now, need),
-            Source::Leased(_) if need > Need::whole(self.spec.capacity()) => Until::Never,
-            Source::Leased(lease) => {
-                let from = self.blocked_until(now).unwrap_or(now.mono);
-                lease.until(from, class, need)
+        self.until_kept(now, class, need, Kept::default())
+    }
+
+    /// The earliest time at which `need` fits above the floor of its class if
+    /// nobody takes anything. The floor of a calendar window sinks meanwhile.
+    pub fn until_above_floor(&self, now: &Now, class: Class, need: Need, cost_max: u32) -> Until {
+        match &self.source {
+            Source::Owned(Algorithm::CalendarWindow(_)) => {
+                self.until_kept(now, class, need, self.kept(class, cost_max))
             }
-        };
-        let until = match self.blocked_until(now) {
-            Some(blocked) => until.not_before(blocked),
-            None => until,
+            _ => self.until(now, class, need + self.floor(now, class, cost_max)),
+        }
+    }
+
+    fn until_kept(&self, now: &Now, class: Class, need: Need, kept: Kept) -> Until {
+        let blocked = self.blocked_until(now);
+        let from = blocked.map_or(*now, |blocked| now.at(blocked));
+        let until = match &self.source {
+            Source::Owned(Algorithm::CalendarWindow(window)) => window.until(&from, need, kept),
+            Source::Owned(algorithm) => algorithm.until(&from, need),
+            Source::Leased(_) if need > Need::whole(self.spec.capacity()) => Until::Never,
+            Source::Leased(lease) => lease.until(&from, class, need),
         };
         match until {
             Until::Now if !self.reserve_covers(need) => Until::Granted,
+            Until::Now => blocked.map_or(Until::Now, Until::At),
             other => other,
         }
     }
@@ -182,7 +178,7 @@ impl Limit {
                 let used = algorithm.used(now).min(self.holds());
                 u64::from(self.holds() - used)
             }
-            Source::Leased(lease) => lease.usable(now.mono, Class::Critical),
+            Source::Leased(lease) => lease.usable(now, Class::Critical),
         }
     }
 
@@ -202,7 +198,7 @@ impl Limit {
         );
         match &mut self.source {
             Source::Owned(algorithm) => algorithm.take(now, cost),
-            Source::Leased(lease) => lease.take(now.mono, class, cost),
+            Source::Leased(lease) => lease.take(now, class, cost),
         }
         if let Some(reserve) = &mut self.reserve {
             reserve.take(cost);
@@ -222,23 +218,25 @@ impl Limit {
         let Source::Owned(algorithm) = &self.source else {
             return Need::ZERO;
         };
-        let kept = self
-            .headroom
-            .above(class)
-            .saturating_mul(u64::from(self.spec.capacity()));
-        let most = |spared: u64| {
-            let capacity = Need::whole(self.spec.capacity());
-            capacity.minus(Need(u64::from(cost_max).saturating_mul(spared * 1_000)))
-        };
         match algorithm {
-            Algorithm::TokenBucket(_) => Need(kept).min(most(2)),
-            Algorithm::CalendarWindow(_) if kept == 0 => Need::ZERO,
-            Algorithm::CalendarWindow(window) => {
-                Need(window.share_left(now.wall, kept)).min(most(1))
+            Algorithm::TokenBucket(_) => {
+                let kept = self.kept(class, cost_max.saturating_mul(2));
+                kept.share.min(kept.most)
             }
+            Algorithm::CalendarWindow(window) => window.floor(now.wall, self.kept(class, cost_max)),
             Algorithm::LeakyBucket(_) | Algorithm::SlidingWindow(_) | Algorithm::Concurrency(_) => {
                 Need::ZERO
             }
+        }
+    }
+
+    /// What is kept from `class`, so that `spared` can still be taken.
+    fn kept(&self, class: Class, spared: u32) -> Kept {
+        let capacity = self.spec.capacity();
+        let share = self.headroom.above(class);
+        Kept {
+            share: Need(share.saturating_mul(u64::from(capacity))),
+            most: Need::whole(capacity).minus(Need::whole(spared)),
         }
     }
 
@@ -252,13 +250,13 @@ impl Limit {
         match &mut self.source {
             Source::Owned(algorithm) => {
                 algorithm.reconfigure(now, &spec);
-                let fresh = Reserve::of(&spec).filter(|_| !self.fleeting);
+                let fresh = Reserve::of(&spec);
                 self.reserve = match (self.reserve.take(), fresh) {
-                    (Some(old), Some(fresh)) => Some(old.resized(&fresh)),
+                    (Some(old), Some(fresh)) => Some(old.resized(fresh)),
                     (_, fresh) => fresh,
                 };
             }
-            Source::Leased(lease) => drop(lease.drain(now.mono)),
+            Source::Leased(lease) => drop(lease.drain(now)),
         }
         self.spec = spec;
     }
@@ -287,7 +285,7 @@ impl Limit {
     /// Adds what the ledger granted. An owned limit needs no grants.
     pub fn grant(&mut self, now: &Now, grant: Grant) {
         if let Source::Leased(lease) = &mut self.source {
-            lease.grant(now.mono, grant);
+            lease.grant(now, grant);
         }
     }
 
@@ -295,7 +293,7 @@ impl Limit {
     pub fn lapses_at(&self, now: &Now) -> Option<Mono> {
         match &self.source {
             Source::Owned(_) => None,
-            Source::Leased(lease) => lease.lapses_at(now.mono),
+            Source::Leased(lease) => lease.lapses_at(now),
         }
     }
 
@@ -303,7 +301,7 @@ impl Limit {
     pub fn drain(&mut self, now: &Now) -> Vec<Grant> {
         match &mut self.source {
             Source::Owned(_) => Vec::new(),
-            Source::Leased(lease) => lease.drain(now.mono),
+            Source::Leased(lease) => lease.drain(now),
         }
     }
 
@@ -311,10 +309,9 @@ impl Limit {
     pub fn is_idle(&self, now: &Now) -> bool {
         let idle = match &self.source {
             Source::Owned(algorithm) => algorithm.is_idle(now),
-            Source::Leased(lease) => lease.is_idle(now.mono),
+            Source::Leased(lease) => lease.is_idle(now),
         };
-        idle && self.blocked_until(now).is_none()
-            && !self.reserve.as_ref().is_some_and(Reserve::is_asking)
+        idle && self.blocked_until(now).is_none() && !self.is_reserving()
     }
 
     /// Whether it spends only what was reserved on disk.
@@ -336,6 +333,11 @@ impl Limit {
         self.reserve.as_ref().and_then(Reserve::due)
     }
 
+    /// How many tokens to reserve for one message of this cost alone.
+    pub fn reservation_for(&self, cost: u32) -> Option<u32> {
+        self.reserve.as_ref().and_then(|it| it.due_for(cost))
+    }
+
     /// A reservation is on its way to the disk.
     pub fn reserve_asked(&mut self, block: u32) {
         if let Some(reserve) = &mut self.reserve {
@@ -350,11 +352,14 @@ impl Limit {
         }
     }
 
-    /// A reservation did not reach the disk, as far as is known.
-    pub fn reserve_failed(&mut self, block: u32) {
-        if let Some(reserve) = &mut self.reserve {
-            reserve.failed(block);
-        }
+    /// Tokens that are reserved, or about to be, for somebody who asked.
+    pub fn promised(&self) -> u64 {
+        self.reserve.as_ref().map_or(0, Reserve::promised)
+    }
+
+    /// Whether a reservation is on its way to the disk.
+    pub fn is_reserving(&self) -> bool {
+        self.reserve.as_ref().is_some_and(Reserve::is_asking)
     }
 
     /// What to write down. A reservation that is on its way counts as made,
@@ -366,12 +371,18 @@ impl Limit {
             Source::Owned(_) | Source::Leased(_) => saved::Memory::Nothing,
         };
         let reserve = self.reserve.as_ref();
+        let largest_cost = reserve.map_or(1, Reserve::largest_cost);
+        let lasts_for = match &self.source {
+            Source::Owned(algorithm) => algorithm.lasts_for(now, largest_cost),
+            Source::Leased(_) => Nanos::ZERO,
+        };
         Saved {
+            lasts_for: lasts_for.0,
             blocked_for: self
                 .blocked_until
                 .map_or(0, |until| until.since(now.mono).0),
             unspent: reserve.map_or(0, Reserve::unspent),
-            largest_cost: reserve.map_or(1, Reserve::largest_cost),
+            largest_cost,
             memory,
         }
     }

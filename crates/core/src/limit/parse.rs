@@ -11,7 +11,7 @@ use std::fmt;
 
 use jiff::tz::TimeZone;
 
-use super::spec::{LimitSpec, Period, Rate, Zone};
+use super::spec::{LimitSpec, Period, Rate, Zone, reduce};
 use crate::name::Name;
 use crate::time::{NANOS_PER_SECOND, Nanos};
 
@@ -35,14 +35,15 @@ impl fmt::Display for ParseError {
     }
 }
 
-/// A rate of its own, or a share of another limit's rate.
+/// A rate, or a share of the rate of whichever account sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateOrShare {
     /// So many per so much time.
     Rate(Rate),
-    /// So many thousandths of the account's rate.
+    /// A share of the account's rate, for each account: the limit then belongs
+    /// to the product of account and destination.
     Share {
-        /// Thousandths.
+        /// In thousandths.
         permille: u16,
     },
 }
@@ -182,13 +183,6 @@ impl Amount {
     }
 }
 
-fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a.max(1)
-}
-
 /// A place in a text.
 struct Reader<'a> {
     text: &'a str,
@@ -284,10 +278,12 @@ impl<'a> Reader<'a> {
         let (Some(numerator), Some(denominator)) = (numerator, 10_u64.checked_pow(places)) else {
             return Err(self.error(start, "a number with fewer digits"));
         };
-        let common = greatest_common_divisor(numerator, denominator);
+        let mut fraction = (u128::from(numerator), u128::from(denominator));
+        reduce(&mut fraction);
+        let part = |part| u64::try_from(part).expect("reducing makes no number larger");
         Ok(Amount {
-            numerator: numerator / common,
-            denominator: denominator / common,
+            numerator: part(fraction.0),
+            denominator: part(fraction.1),
         })
     }
 

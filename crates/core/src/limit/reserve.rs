@@ -3,9 +3,16 @@
 //! A window, or a bucket that takes long to fill, must not forget what it
 //! granted when the node dies. Writing down every token would cost a write per
 //! message, so the limit promises ahead: "at most so many tokens are used by
-//! now". It spends only below a promise that is on disk, and asks for the next
-//! block when half of the current one is left, so that sends seldom wait for
-//! the disk. After a crash all that was promised counts as spent.
+//! now". It spends only below a promise that is on disk, and keeps up to two
+//! blocks promised beyond its use, so that sends do not wait for the disk. A
+//! block begins at a hundredth of the limit and follows what is used between
+//! two commits, up to a tenth: a slow disk hardly slows anybody down. After a crash
+//! all that was promised counts as spent.
+//!
+//! A spaced limit owes at most the gap of its largest cost, whatever it let
+//! through. So it promises without end, once, and again only before a cost
+//! that is larger than the disk knows.
+//!
 //! Buckets that fill quickly need none of this: they start empty.
 
 use super::need::Need;
@@ -15,43 +22,75 @@ use crate::time::Nanos;
 /// Buckets that take longer than this to fill reserve; others start empty.
 pub const UNRESERVED_MAX: Nanos = Nanos::from_secs(5);
 
+/// A promise that is not used up.
+const ENDLESS: u32 = u32::MAX;
+
+/// How much is promised at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Size {
+    /// Blocks between these two, and never more than the capacity ahead.
+    Blocks {
+        least: u32,
+        most: u32,
+        capacity: u32,
+    },
+    /// Everything, for one largest cost.
+    Endless,
+}
+
 /// Tokens promised on disk against tokens used.
 #[derive(Clone, Debug)]
 pub struct Reserve {
+    size: Size,
+    /// The block by recent use.
     block: u32,
     largest_cost: u32,
+    /// The largest cost that the promise under way, and the one on disk, name.
+    cost_asked: u32,
+    cost_on_disk: u32,
     /// Promises on disk, over all time.
     reserved: u64,
     /// Promises on their way to the disk.
     asked: u64,
     used: u64,
+    /// What was used when the last promise reached the disk.
+    used_at_commit: u64,
 }
 
 impl Reserve {
     /// The reserve that a limit needs, if it needs one.
     pub fn of(spec: &LimitSpec) -> Option<Self> {
-        let block = match spec {
+        let size = match spec {
             LimitSpec::TokenBucket { rate, burst } => {
-                (rate.time_for(u64::from(*burst)) > UNRESERVED_MAX).then_some(burst / 100)
+                (rate.time_for(u64::from(*burst)) > UNRESERVED_MAX).then(|| Size::blocks(*burst))
             }
-            LimitSpec::LeakyBucket { rate } => (rate.time_for(1) > UNRESERVED_MAX).then_some(1),
+            LimitSpec::LeakyBucket { .. } => Some(Size::Endless),
             LimitSpec::SlidingWindow { count, .. } | LimitSpec::CalendarWindow { count, .. } => {
-                Some(count / 100)
+                Some(Size::blocks(*count))
             }
             LimitSpec::Concurrency { .. } => None,
         };
-        Some(Self {
-            block: block?.max(1),
+        size.map(|size| Self {
+            size,
+            block: size.fit(0),
             largest_cost: 1,
+            cost_asked: 0,
+            cost_on_disk: 0,
             reserved: 0,
             asked: 0,
             used: 0,
+            used_at_commit: 0,
         })
     }
 
-    /// Goes on with the block size of another reserve.
-    pub fn resized(mut self, other: &Self) -> Self {
-        self.block = other.block;
+    /// Goes on with the sizes of another reserve. Promises of the other kind
+    /// say nothing here.
+    pub fn resized(mut self, other: Self) -> Self {
+        if (self.size == Size::Endless) != (other.size == Size::Endless) {
+            return other;
+        }
+        self.size = other.size;
+        self.block = self.size.fit(self.block);
         self
     }
 
@@ -72,8 +111,11 @@ impl Reserve {
     /// Whether a take is covered. `need` contains floors, which need no
     /// promise, so the largest cost is enough.
     pub fn covers(&self, need: Need) -> bool {
-        let left = self.left();
-        left >= u64::from(self.largest_cost) || need.0 <= left * 1_000
+        let most = match self.size {
+            Size::Blocks { .. } => self.left(),
+            Size::Endless => self.left().min(u64::from(self.cost_on_disk)),
+        };
+        most >= u64::from(self.largest_cost) || need.0 <= most * 1_000
     }
 
     /// Counts `cost` tokens as used.
@@ -84,28 +126,49 @@ impl Reserve {
 
     /// The block to promise next, if it is time.
     pub fn due(&self) -> Option<u32> {
-        let block = self.block.max(self.largest_cost);
-        let short =
-            self.left() <= u64::from(block / 2) || self.left() < u64::from(self.largest_cost);
-        let overdrawn = self.used.saturating_sub(self.reserved);
-        let block = block.saturating_add(u32::try_from(overdrawn).unwrap_or(u32::MAX));
-        (self.asked == 0 && short).then_some(block)
+        let Size::Blocks { capacity, .. } = self.size else {
+            let short = !self.covers(Need::whole(self.largest_cost));
+            return (short && self.asked == 0).then_some(ENDLESS);
+        };
+        let block = u64::from(self.block.max(self.largest_cost));
+        let most = (2 * block).min(u64::from(capacity)).max(block);
+        let unspent = self.unspent();
+        (unspent <= block && unspent < most).then(|| tokens(most - unspent + self.overdrawn()))
+    }
+
+    /// The block that one message of this cost lacks, and nothing ahead of it.
+    pub fn due_for(&self, cost: u32) -> Option<u32> {
+        match self.size {
+            Size::Endless => self.due(),
+            Size::Blocks { .. } => Some(tokens(u64::from(cost) + self.overdrawn())),
+        }
+    }
+
+    fn overdrawn(&self) -> u64 {
+        self.used.saturating_sub(self.reserved + self.asked)
     }
 
     /// A promise is on its way to the disk.
     pub fn asked(&mut self, block: u32) {
         self.asked += u64::from(block);
+        self.cost_asked = self.largest_cost;
     }
 
     /// A promise is on disk.
     pub fn committed(&mut self, block: u32) {
+        // It ran dry while it waited for the disk: the block was too small.
+        let dry = self.used > 0 && self.left() < u64::from(self.largest_cost);
         self.asked = self.asked.saturating_sub(u64::from(block));
         self.reserved += u64::from(block);
-    }
-
-    /// A promise did not reach the disk, or nobody knows.
-    pub fn failed(&mut self, block: u32) {
-        self.asked = self.asked.saturating_sub(u64::from(block));
+        self.cost_on_disk = self.cost_on_disk.max(self.cost_asked);
+        let used = tokens(self.used - self.used_at_commit);
+        self.used_at_commit = self.used;
+        let wanted = if dry {
+            self.block.saturating_mul(2)
+        } else {
+            self.block / 2
+        };
+        self.block = self.size.fit(used.max(wanted));
     }
 
     /// Tokens promised, or about to be, and not used.
@@ -113,8 +176,40 @@ impl Reserve {
         (self.reserved + self.asked).saturating_sub(self.used)
     }
 
+    /// The same, but nothing where promises have no end.
+    pub fn promised(&self) -> u64 {
+        match self.size {
+            Size::Blocks { .. } => self.unspent(),
+            Size::Endless => 0,
+        }
+    }
+
     /// Whether a promise is on its way.
     pub const fn is_asking(&self) -> bool {
         self.asked > 0
     }
+}
+
+impl Size {
+    fn blocks(capacity: u32) -> Self {
+        let least = (capacity / 100).max(1);
+        let most = (capacity / 10).max(least);
+        Self::Blocks {
+            least,
+            most,
+            capacity,
+        }
+    }
+
+    /// The block that comes closest to `wanted`.
+    fn fit(self, wanted: u32) -> u32 {
+        match self {
+            Self::Blocks { least, most, .. } => wanted.clamp(least, most),
+            Self::Endless => ENDLESS,
+        }
+    }
+}
+
+fn tokens(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -15,6 +15,9 @@ pub struct Saved {
     pub unspent: u64,
     /// The largest cost it had to expect.
     pub largest_cost: u32,
+    /// How long after a restart it can matter at most, in nanoseconds, if it is
+    /// left alone: then a fresh limit knows as much.
+    pub lasts_for: u64,
     /// What its algorithm remembered.
     pub memory: Memory,
 }

@@ -94,6 +94,11 @@ impl SlidingWindow {
         Nanos(self.window.0.div_ceil(SLOTS).max(1))
     }
 
+    /// Its length.
+    pub const fn window(&self) -> Nanos {
+        self.window
+    }
+
     /// Whether `used` tokens leave room for `need`.
     fn leaves_room(&self, used: u64, need: Need) -> bool {
         need.0 <= u64::from(self.count).saturating_sub(used) * 1_000

@@ -41,6 +41,23 @@ impl Rate {
         if others < mine { other } else { self }
     }
 
+    /// So many thousandths of this rate, exact if that can be written as a rate,
+    /// else rounded down.
+    pub fn share(self, permille: u16) -> Self {
+        let (count, per) = (u128::from(self.count), u128::from(self.per.0));
+        let mut fraction = (count * u128::from(permille), per * 1_000);
+        reduce(&mut fraction);
+        let (mut count, mut per) = fraction;
+        while count > u128::from(u32::MAX) || per > u128::from(u64::MAX) {
+            count /= 2;
+            per = per.div_ceil(2);
+        }
+        Self {
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            per: Nanos(u64::try_from(per).unwrap_or(u64::MAX)),
+        }
+    }
+
     /// The burst of a bucket for which none was written: a tenth of a second's
     /// worth, at least 1.
     pub fn default_burst(self) -> u32 {
@@ -48,6 +65,17 @@ impl Rate {
             / u128::from(self.per.0.max(1));
         u32::try_from(tenth).unwrap_or(u32::MAX).max(1)
     }
+}
+
+/// Brings a fraction to its lowest terms.
+pub(super) const fn reduce(fraction: &mut (u128, u128)) {
+    let (mut divisor, mut rest) = *fraction;
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    // Of nothing and nothing there is no divisor.
+    let divisor = if divisor == 0 { 1 } else { divisor };
+    *fraction = (fraction.0 / divisor, fraction.1 / divisor);
 }
 
 /// The periods of a calendar window.

@@ -68,6 +68,11 @@ impl TokenBucket {
         (self.level + accrued).min(self.full())
     }
 
+    /// How long it takes to fill.
+    pub fn fills_in(&self) -> Nanos {
+        self.rate.time_for(u64::from(self.burst))
+    }
+
     /// The rate in force.
     pub const fn rate(&self) -> Rate {
         self.rate

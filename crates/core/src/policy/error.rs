@@ -24,6 +24,12 @@ pub enum PolicyError {
     /// Recipients are known as numbers only.
     #[error("a policy governs each recipient alike: write recipient = \"*\", not {0:?}")]
     ExactRecipient(String),
+    /// Slots per recipient.
+    #[error(
+        "what is in flight to one recipient cannot be limited: limit how many in a time \
+         instead, as in limits = [\"1/s spaced\"]"
+    )]
+    RecipientConcurrency,
     /// A number that would let nothing through.
     #[error("{0} must be at least 1: to stop sending, pause")]
     Zero(&'static str),

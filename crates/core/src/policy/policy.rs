@@ -11,20 +11,8 @@ use super::matcher::{Match, Pattern};
 use super::role::{self, Role};
 use super::scope::Scope;
 use super::scope_set::ScopeSet;
-use crate::limit::spec::{LimitSpec, Rate};
-
-/// A rate, or a share of the rate of whichever account sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RateOrShare {
-    /// So many in so much time.
-    Rate(Rate),
-    /// A share of the account's rate, for each account: the limit then belongs
-    /// to the product of account and destination.
-    Share {
-        /// In thousandths.
-        permille: u16,
-    },
-}
+pub use crate::limit::parse::RateOrShare;
+use crate::limit::spec::LimitSpec;
 
 /// What becomes of a limit while the ledger is away. The strictest comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,7 +122,15 @@ impl Policy {
         check_count("burst", self.burst)?;
         check_count("concurrency", self.concurrency)?;
         check_count("weight", self.weight)?;
+        if scopes.has(Scope::Recipient) && self.counts_in_flight() {
+            return Err(PolicyError::RecipientConcurrency);
+        }
         self.limits.iter().try_for_each(check_limit)
+    }
+
+    fn counts_in_flight(&self) -> bool {
+        let is_slots = |spec: &LimitSpec| matches!(spec, LimitSpec::Concurrency { .. });
+        self.concurrency.is_some() || self.limits.iter().any(is_slots)
     }
 
     fn check_rate(&self, scopes: ScopeSet) -> Result<(), PolicyError> {

@@ -9,9 +9,8 @@ use super::policy::{Policy, RateOrShare, WhenAway};
 use super::scope::Scope;
 use super::scope_set::ScopeSet;
 use super::text::Part;
-use crate::limit::spec::{LimitSpec, Period, Rate};
+use crate::limit::spec::{LimitSpec, Rate};
 use crate::name::Name;
-use crate::time::Nanos;
 
 /// What all policies over the same scopes say together of one thing.
 #[derive(Debug)]
@@ -85,7 +84,7 @@ impl<'a> Rule<'a> {
             parts.push((Scope::Account, account.clone()));
             parts.sort();
         }
-        let spec = self.bucket(share_of(whole, permille), spaced);
+        let spec = self.bucket(whole.share(permille), spaced);
         gathered.add(&parts, spec, self.away(self.scopes.with(Scope::Account)));
     }
 
@@ -113,7 +112,7 @@ pub(super) fn rate_of<'s>(specs: impl Iterator<Item = &'s LimitSpec> + Clone) ->
     });
     let quotas = specs.filter_map(|spec| match spec {
         LimitSpec::SlidingWindow { count, window } => Some((*count, *window)),
-        LimitSpec::CalendarWindow { count, period, .. } => Some((*count, length(*period))),
+        LimitSpec::CalendarWindow { count, period, .. } => Some((*count, period.length())),
         _ => None,
     });
     slowest(rates).or_else(|| slowest(quotas.map(|(count, per)| Rate { count, per })))
@@ -122,36 +121,4 @@ pub(super) fn rate_of<'s>(specs: impl Iterator<Item = &'s LimitSpec> + Clone) ->
 fn slowest(rates: impl Iterator<Item = Rate>) -> Option<Rate> {
     let against = |one: &Rate, other: &Rate| u128::from(one.count) * u128::from(other.per.0);
     rates.min_by(|a, b| against(a, b).cmp(&against(b, a)))
-}
-
-const fn length(period: Period) -> Nanos {
-    match period {
-        Period::Minute => Nanos::from_secs(60),
-        Period::Hour => Nanos::from_secs(3_600),
-        Period::Day => Nanos::from_secs(86_400),
-    }
-}
-
-/// A share of a rate, exact if it can be written as one, else rounded down.
-fn share_of(whole: Rate, permille: u16) -> Rate {
-    let mut count = u128::from(whole.count) * u128::from(permille);
-    let mut per = u128::from(whole.per.0) * 1_000;
-    let common = greatest_divisor(count, per).max(1);
-    count /= common;
-    per /= common;
-    while count > u128::from(u32::MAX) || per > u128::from(u64::MAX) {
-        count /= 2;
-        per = per.div_ceil(2);
-    }
-    Rate {
-        count: u32::try_from(count).unwrap_or(u32::MAX),
-        per: Nanos(u64::try_from(per).unwrap_or(u64::MAX)),
-    }
-}
-
-const fn greatest_divisor(mut a: u128, mut b: u128) -> u128 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

@@ -15,6 +15,7 @@
 //! nanoseconds: a floor of `n` per minute accrues `n` units per nanosecond, and
 //! nothing is ever rounded.
 
+use super::turns::Turns;
 use crate::time::{Mono, Nanos};
 
 /// How long earned credit can be spent, at most. It lapses by slots, so up to
@@ -38,6 +39,9 @@ pub struct RetryBudget {
     /// Units of the floor that were not spent, as of `floor_since`.
     floor: u64,
     floor_since: Mono,
+    /// Units earned in the slot that runs, and in the one before it.
+    gained: [u64; 2],
+    turns: Turns,
 }
 
 impl RetryBudget {
@@ -51,6 +55,8 @@ impl RetryBudget {
             slot: 0,
             floor: floor_max(floor_per_minute),
             floor_since: Mono(0),
+            gained: [0; 2],
+            turns: Turns::default(),
         }
     }
 
@@ -61,6 +67,8 @@ impl RetryBudget {
         if let Some(slot) = self.earned.get_mut(place(self.slot)) {
             *slot = slot.saturating_add(units);
         }
+        let [gained, _] = &mut self.gained;
+        *gained = gained.saturating_add(units);
     }
 
     /// Whether a retry can be paid for now, or else when to look again. The
@@ -79,6 +87,22 @@ impl RetryBudget {
             _ if rate == 0 => Mono::NEVER,
             wait => now.max(self.floor_since) + Nanos(wait),
         })
+    }
+
+    /// When a retry that was refused now is to look again: each one at its own
+    /// time, at the pace of the floor and of what was lately earned. Nobody
+    /// waits longer than credit lasts.
+    pub fn turn(&mut self, now: Mono) -> Mono {
+        self.advance(now);
+        let earliest = self.may_retry(now).err().unwrap_or(now);
+        let [_, gained] = self.gained;
+        let per_slot = u128::from(self.floor_per_minute) * u128::from(SLOT.0) + u128::from(gained);
+        let gap = match u128::from(UNITS_PER_RETRY) * u128::from(SLOT.0) {
+            _ if per_slot == 0 => Nanos::from_secs(1),
+            units => Nanos(u64::try_from(units / per_slot).unwrap_or(u64::MAX)),
+        };
+        let earliest = earliest.min(now + WINDOW);
+        self.turns.next(now, earliest, gap, WINDOW)
     }
 
     /// Pays for one retry, which [`RetryBudget::may_retry`] has allowed.
@@ -112,6 +136,11 @@ impl RetryBudget {
                 *units = 0;
             }
         }
+        self.gained = match (slot - self.slot, self.gained) {
+            (0, gained) => gained,
+            (1, [gained, _]) => [0, gained],
+            _ => [0, 0],
+        };
         self.slot = slot;
         self.floor = self.floor_at(now);
         self.floor_since = self.floor_since.max(now);

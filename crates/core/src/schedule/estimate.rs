@@ -36,7 +36,7 @@ impl Schedule {
     /// How long until `need` is there, if nobody takes anything meanwhile.
     pub(super) fn token_wait(&self, now: &Now, id: PlaceId, class: Class, need: Need) -> Nanos {
         let place = self.place(id);
-        match place.until(now, class, need) {
+        match place.until(now, class, need, false) {
             Until::Now => Nanos::ZERO,
             Until::At(at) => at.since(now.mono),
             Until::Released | Until::Granted => place.time_for(need),

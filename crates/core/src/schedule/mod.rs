@@ -26,14 +26,14 @@ pub mod waits;
 use std::collections::{BTreeSet, VecDeque};
 
 use self::entry::{Entry, Standing, Stop};
-use self::node::Nodes;
 pub use self::node::TenantId;
+use self::node::{NodeId, Nodes};
 use self::place::{Holder, Place, PlaceId};
 use self::waits::WaitGroups;
 use crate::class::Class;
 use crate::handle::{FlowId, LaneId};
 use crate::limit::Limit;
-use crate::limit::spec::LimitSpec;
+use crate::limit::spec::{Headroom, LimitSpec};
 use crate::time::{Mono, Now};
 
 /// The other side of a turn: sends what has passed every limit.
@@ -128,6 +128,16 @@ impl Schedule {
         self.mark(id);
     }
 
+    /// Gives a limit other shares for the classes.
+    pub fn set_headroom(&mut self, id: PlaceId, headroom: Headroom) {
+        if let Holder::Limit(limit) = &mut self.place_mut(id).holder
+            && limit.headroom() != headroom
+        {
+            limit.set_headroom(headroom);
+            self.mark(id);
+        }
+    }
+
     /// Makes a flow known. `places` are all it must pass, the gate last.
     pub fn add_flow(
         &mut self,
@@ -141,7 +151,7 @@ impl Schedule {
             .iter()
             .map(|&place| Stop {
                 place,
-                node: self.nodes.join(place, class, tenant, weight),
+                node: self.join_node(place, class, tenant, weight),
             })
             .collect();
         let entry = Entry {
@@ -165,6 +175,16 @@ impl Schedule {
         if let Some(slot) = self.flows.get_mut(id.index()) {
             *slot = Some(entry);
         }
+    }
+
+    /// The node of a tenant at a place; a changed weight counts at once.
+    fn join_node(&mut self, place: PlaceId, class: Class, tenant: TenantId, weight: u32) -> NodeId {
+        let (id, queued_with) = self.nodes.join(place, class, tenant, weight);
+        if let Some(before) = queued_with {
+            let queue = self.place_mut(place).class_mut(class);
+            queue.weight = queue.weight - u64::from(before) + u64::from(weight);
+        }
+        id
     }
 
     /// Forgets a flow, wherever it stands.

@@ -76,13 +76,21 @@ impl Nodes {
             .expect("a node outlives the flows that use it")
     }
 
-    /// The node of a tenant at a place, made if need be.
-    pub fn join(&mut self, place: PlaceId, class: Class, tenant: TenantId, weight: u32) -> NodeId {
+    /// The node of a tenant at a place, made if need be; and the weight it had
+    /// so far, if flows wait there under that.
+    pub fn join(
+        &mut self,
+        place: PlaceId,
+        class: Class,
+        tenant: TenantId,
+        weight: u32,
+    ) -> (NodeId, Option<u32>) {
         if let Some(&id) = self.by_key.get(&(place, class, tenant)) {
             let node = self.get_mut(id);
             node.users += 1;
-            node.weight = weight;
-            return id;
+            let before = std::mem::replace(&mut node.weight, weight);
+            let queued_with = (node.waiting > 0).then_some(before);
+            return (id, queued_with);
         }
         let node = Node {
             place,
@@ -108,7 +116,7 @@ impl Nodes {
             }
         };
         self.by_key.insert((place, class, tenant), id);
-        id
+        (id, None)
     }
 
     /// One flow less uses the node; the last one takes it along.

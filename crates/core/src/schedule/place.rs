@@ -276,8 +276,15 @@ impl Place {
         }
     }
 
-    pub(super) fn until(&self, now: &Now, class: Class, need: Need) -> Until {
+    /// When `need` is there. A floor that it contains may sink meanwhile; a
+    /// turn by credit has none.
+    pub(super) fn until(&self, now: &Now, class: Class, need: Need, by_credit: bool) -> Until {
         match &self.holder {
+            Holder::Limit(limit) if by_credit => limit.until(now, class, need),
+            Holder::Limit(limit) if self.shape.kind == Kind::CalendarWindow => {
+                let above_floor = need.minus(self.floor(now, class));
+                limit.until_above_floor(now, class, above_floor, self.cost_max)
+            }
             Holder::Limit(limit) => limit.until(now, class, need),
             Holder::Gate(_) => Until::Released,
         }

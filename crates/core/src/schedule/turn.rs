@@ -327,8 +327,8 @@ impl Schedule {
         let mut at = Mono::NEVER;
         let place = self.place(id);
         if !place.is_gate() {
-            let mut consider = |need: Need, class: Class, paced: Mono| {
-                let time = match place.until(now, class, need) {
+            let mut consider = |need: Need, class: Class, paced: Mono, by_credit: bool| {
+                let time = match place.until(now, class, need, by_credit) {
                     Until::At(time) => time.max(paced),
                     Until::Now => paced,
                     _ => return,
@@ -342,6 +342,7 @@ impl Schedule {
                     self.booked_need(now, flow, self.stop_at(flow, id)),
                     class,
                     Mono(0),
+                    self.entry(flow).by_credit,
                 );
             }
             if let Some((highest, earned)) = self.classes_to_serve(id) {
@@ -358,7 +359,7 @@ impl Schedule {
                         } else {
                             now.mono
                         };
-                        consider(need, class, paced);
+                        consider(need, class, paced, by_credit);
                     }
                 }
             }

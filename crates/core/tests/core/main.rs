@@ -4,6 +4,7 @@
 
 mod classify;
 mod engine;
+mod heads;
 mod limits;
 mod message_id;
 mod meters;

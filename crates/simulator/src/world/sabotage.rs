@@ -101,6 +101,7 @@ impl Sabotage {
     pub(super) fn recovered(self, recovered: &mut Recovered) {
         if self == Self::ForgetsLimits {
             recovered.limits.clear();
+            recovered.learnt.clear();
             recovered.fresh = true;
         }
     }

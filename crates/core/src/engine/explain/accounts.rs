@@ -8,7 +8,6 @@ use crate::class::Class;
 use crate::engine::Engine;
 use crate::engine::flows::Flow;
 use crate::handle::{AccountId, LaneId};
-use crate::limit::need::Need;
 use crate::time::{Mono, Now};
 
 /// How an account stands to one message.
@@ -96,9 +95,7 @@ impl Engine {
         }
         let owners = [Owner::Account(id), Owner::Pair(id, lane)];
         for entry in owners.into_iter().flat_map(|owner| desk.limits.of(owner)) {
-            let cost = entry.cost_max;
-            let need = Need::whole(cost) + entry.limit.floor(now, class, cost);
-            let hold = Hold::of(&entry.limit, now, class, need, ahead);
+            let hold = Hold::of(&entry.limit, now, class, entry.cost_max, ahead);
             if hold.is_open() {
                 continue;
             }

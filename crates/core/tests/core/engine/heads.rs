@@ -3,15 +3,12 @@
 
 use outflow_core::engine::Settings;
 use outflow_core::engine::action::Record;
-use outflow_core::limit::spec::LimitSpec;
-use outflow_core::message::{Head, Recipient, Seq, State};
-use outflow_core::policy::matcher::Match;
-use outflow_core::policy::policy::Policy;
+use outflow_core::message::{Head, Seq, State};
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
 use outflow_core::time::Nanos;
 
-use super::{Desk, START, account, throttled, with};
+use super::{Desk, START, account, throttled};
 
 /// Deferrals without an attempt: who stepped aside, and for how long.
 fn stepped_aside(desk: &Desk) -> Vec<(u64, Nanos)> {
@@ -25,24 +22,6 @@ fn stepped_aside(desk: &Desk) -> Vec<(u64, Nanos)> {
         _ => None,
     });
     aside.collect()
-}
-
-#[test]
-fn a_recipient_that_had_enough_steps_aside_and_others_go_on() {
-    let matches = Match::from_pairs([("recipient", "*")]).unwrap();
-    let mut policy = Policy::new(matches);
-    policy.limits = vec![LimitSpec::parse("1/h").unwrap()];
-    let mut desk = Desk::new(with(policy));
-    desk.set_account(account("main", &[]));
-    let flow = desk.flow("google");
-    let heads = [(1, 7), (2, 7), (3, 8)].map(|(seq, recipient)| {
-        let mut head = Head::new(Seq(seq), START);
-        head.recipient = Recipient(recipient);
-        head
-    });
-    desk.queue_heads(flow, heads.to_vec());
-    assert_eq!(desk.sent(), [1, 3]);
-    assert_eq!(stepped_aside(&desk), [(2, Nanos::from_secs(3_600))]);
 }
 
 #[test]

@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
+use outflow_core::class::Class;
 use outflow_core::entropy::Entropy;
 use outflow_core::limit::spec::{Period, Zone};
-use outflow_core::limit::{LimitSpec, Need, Until};
+use outflow_core::limit::{Fill, Headroom, Limit, LimitSpec, Need, Until};
 use outflow_core::name::Name;
 use outflow_core::time::{Mono, Nanos, Now, Wall};
 use proptest::prelude::*;
 
 use super::{
-    DAY, HOUR, MINUTE, NEW_YEAR, SECOND, at, cases, full, later, spec, try_take, until_is_exact,
+    DAY, HOUR, MINUTE, NEW_YEAR, SECOND, at, cases, full, later, promise_all, spec, try_take,
+    until_is_exact,
 };
 
 const ZONES: [&str; 7] = [
@@ -115,7 +117,7 @@ proptest! {
                 Op::StepBack(span) => now.wall = Wall(now.wall.0 - (span * unit) as i64),
                 Op::Take(cost) => wanted = Some(cost),
                 Op::TakeWhenReady(cost) => {
-                    if let Until::At(time) = until_is_exact(&mut limit, &now, Need::whole(cost)) {
+                    if let Until::At(time) = until_is_exact(&limit, &now, Need::whole(cost)) {
                         now = later(&now, time);
                     }
                     wanted = Some(cost);
@@ -151,6 +153,79 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn what_is_kept_sinks_until_all_is_given_out(
+        count in prop_oneof![1..20_u32, 1..100_000_u32],
+        headroom in (0..400_u16, 0..300_u16, 0..300_u16),
+        class in 0..4_usize,
+        cost in 1..4_u32,
+        more in 0..3_u32,
+        period in periods(),
+        zone_index in 0..ZONES.len(),
+        start in 0..400 * DAY,
+        takes in prop::collection::vec((0..40_u64, 0..60_u32), 0..6),
+        blocked in prop_oneof![3 => Just(0), 1 => 0..150_u64],
+    ) {
+        let zone = zone(ZONES[zone_index]);
+        let class = Class::ALL[class];
+        let headroom = Headroom([headroom.0, headroom.1, headroom.2, 0]);
+        let quota = LimitSpec::CalendarWindow { count, period, zone };
+        let mut now = clocks(5, Wall(NEW_YEAR) + Nanos(start));
+        let mut limit = Limit::owned(quota, headroom, &now, Fill::Full);
+        promise_all(&mut limit);
+        let unit = period.length().0 / 100;
+        for (wait, percent) in takes {
+            now = later(&now, now.mono + Nanos(wait * unit));
+            let _ = try_take(&mut limit, &now, (count * percent / 100).max(1));
+        }
+        if blocked > 0 {
+            limit.block_until(now.mono + Nanos(blocked * unit));
+        }
+        let need = Need::whole(cost + more);
+        let fits_at = |mono| {
+            let now = later(&now, mono);
+            limit.fits(&now, class, need + limit.floor(&now, class, cost))
+        };
+        match limit.until_above_floor(&now, class, need, cost) {
+            Until::Now => prop_assert!(fits_at(now.mono)),
+            Until::At(time) => {
+                prop_assert!(time > now.mono && fits_at(time), "does not fit at {time:?}");
+                prop_assert!(!fits_at(Mono(time.0 - 1)), "fits before {time:?}");
+                for hundredth in 0..100 {
+                    let wait = time.since(now.mono).0 / 100 * hundredth;
+                    prop_assert!(!fits_at(now.mono + Nanos(wait)), "fits long before");
+                }
+                prop_assert!(time.since(now.mono).0 <= 3 * period.length().0 + 2 * HOUR);
+            }
+            Until::Never => prop_assert!(cost + more > count),
+            other => prop_assert!(false, "{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn bulk_gets_all_of_the_day_in_the_end() {
+    let mut now = clocks(5, wall("2026-05-05T00:00:00Z"));
+    let headroom = Headroom([200, 0, 0, 0]);
+    let mut limit = Limit::owned(spec("1000/day@UTC"), headroom, &now, Fill::Full);
+    promise_all(&mut limit);
+    let midnight = now.mono + Nanos(DAY);
+    let mut taken = 0;
+    while let Some(time) = match limit.until_above_floor(&now, Class::Low, Need::whole(1), 1) {
+        Until::Now => Some(now.mono),
+        Until::At(time) => Some(time).filter(|time| *time < midnight),
+        _ => None,
+    } {
+        now = later(&now, time);
+        assert!(try_take(&mut limit, &now, 1));
+        taken += 1;
+    }
+    assert_eq!(taken, 1_000);
+}
+
 #[test]
 fn both_days_on_which_the_clocks_change() {
     let cases = [
@@ -161,7 +236,7 @@ fn both_days_on_which_the_clocks_change() {
         let mut limit = full(spec("10/day@America/Los_Angeles"), &at(0));
         let start = clocks(1_000, wall(midnight));
         assert!(try_take(&mut limit, &start, 10));
-        let until = until_is_exact(&mut limit, &start, Need::whole(1));
+        let until = until_is_exact(&limit, &start, Need::whole(1));
         assert_eq!(until, Until::At(Mono(1_000 + hours * HOUR)));
         assert_eq!(wall(next), wall(midnight) + Nanos(hours * HOUR));
         assert!(try_take(
@@ -181,7 +256,7 @@ fn a_step_back_opens_no_quota_that_was_used() {
     assert!(try_take(&mut limit, &clocks(1, tomorrow), 10));
     assert!(!try_take(&mut limit, &clocks(2, today), 3));
     assert!(try_take(&mut limit, &clocks(2, today), 2));
-    let until = until_is_exact(&mut limit, &clocks(2, today), Need::whole(1));
+    let until = until_is_exact(&limit, &clocks(2, today), Need::whole(1));
     assert_eq!(until, Until::At(Mono(2 + 36 * HOUR)));
 }
 

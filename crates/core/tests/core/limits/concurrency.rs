@@ -33,7 +33,7 @@ proptest! {
         for op in ops {
             match op {
                 Op::Take(cost) => {
-                    let until = until_is_exact(&mut limit, &at(0), Need::whole(cost));
+                    let until = until_is_exact(&limit, &at(0), Need::whole(cost));
                     let in_flight: u32 = held.iter().sum();
                     let expected = match () {
                         () if cost > slots => Until::Never,

@@ -5,7 +5,7 @@ use outflow_core::limit::{Grant, Headroom, Limit, Need, Until};
 use outflow_core::time::{Mono, Nanos};
 use proptest::prelude::*;
 
-use super::{SECOND, at, cases, later, spec};
+use super::{DAY, SECOND, at, cases, later, spec};
 
 fn leased(text: &str) -> Limit {
     Limit::leased(spec(text), Headroom([200, 0, 0, 0]))
@@ -18,6 +18,8 @@ fn grant(tokens: u32, class: Class, usable_from: u64, ends_at: u64) -> Grant {
         usable_from: Mono(usable_from),
         ends_at: Mono(ends_at),
         spacing: Nanos::ZERO,
+        asked: at(0).clocks(),
+        parting_max: Nanos(SECOND / 4),
     }
 }
 
@@ -162,6 +164,30 @@ fn a_batch_is_void_at_its_end() {
     assert!(limit.fits(&at(2 * SECOND - 1), Class::Low, Need::whole(5)));
     assert!(!limit.fits(&at(2 * SECOND), Class::Low, Need::whole(1)));
     assert!(limit.is_idle(&at(2 * SECOND)));
+}
+
+#[test]
+fn tokens_are_void_when_the_clocks_have_parted() {
+    let quarter = (SECOND / 4) as i64;
+    for (moved, good) in [
+        (0, true),
+        (quarter, true),
+        (-quarter, true),
+        (quarter + 1, false),
+        (-quarter - 1, false),
+        (DAY as i64, false),
+    ] {
+        let mut limit = leased("100/s burst 100");
+        limit.grant(&at(0), grant(5, Class::Low, 0, SECOND));
+        let mut now = at(SECOND / 2);
+        now.wall.0 += moved;
+        let fits = limit.fits(&now, Class::Low, Need::whole(5));
+        assert_eq!(fits, good, "the wall clock moved by {moved}");
+        let until = limit.until(&now, Class::Low, Need::whole(5));
+        assert_eq!(until == Until::Now, good);
+        assert_eq!(limit.lapses_at(&now).is_some(), good);
+        assert_eq!(limit.drain(&now).len(), usize::from(good));
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod concurrency;
 mod leaky_bucket;
 mod lease;
 mod parse;
+mod reserve;
 mod restart;
 mod sliding_window;
 mod token_bucket;
@@ -56,22 +57,28 @@ pub fn spec(text: &str) -> LimitSpec {
     LimitSpec::parse(text).expect("a limit")
 }
 
-pub fn full(spec: LimitSpec, now: &Now) -> Limit {
+/// A limit of which nothing was used, as a node makes it: what it must reserve
+/// is not reserved yet.
+pub fn fresh(spec: LimitSpec, now: &Now) -> Limit {
     Limit::owned(spec, Headroom::default(), now, Fill::Full)
 }
 
-/// Reserves until nothing more is due, as if the disk were instant.
-pub fn top_up(limit: &mut Limit) {
-    while let Some(block) = limit.reservation_due() {
-        limit.reserve_asked(block);
-        limit.reserve_committed(block);
-    }
+/// A fresh limit that its algorithm alone holds back.
+pub fn full(spec: LimitSpec, now: &Now) -> Limit {
+    let mut limit = fresh(spec, now);
+    promise_all(&mut limit);
+    limit
+}
+
+/// Reserves more than any test takes, once and for all.
+pub fn promise_all(limit: &mut Limit) {
+    limit.expect_cost(1_000_000);
+    limit.reserve_asked(u32::MAX);
+    limit.reserve_committed(u32::MAX);
 }
 
 /// Takes `cost` if it fits.
 pub fn try_take(limit: &mut Limit, now: &Now, cost: u32) -> bool {
-    limit.expect_cost(cost);
-    top_up(limit);
     let fits = limit.fits(now, Class::Normal, Need::whole(cost));
     if fits {
         limit.take(now, Class::Normal, cost);
@@ -80,8 +87,7 @@ pub fn try_take(limit: &mut Limit, now: &Now, cost: u32) -> bool {
 }
 
 /// `until` is the first nanosecond at which `need` fits.
-pub fn until_is_exact(limit: &mut Limit, now: &Now, need: Need) -> Until {
-    top_up(limit);
+pub fn until_is_exact(limit: &Limit, now: &Now, need: Need) -> Until {
     let until = limit.until(now, Class::Normal, need);
     let fits_at = |mono| limit.fits(&later(now, mono), Class::Normal, need);
     match until {

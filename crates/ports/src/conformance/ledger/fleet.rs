@@ -124,6 +124,8 @@ impl<L: Ledger> Asker<L> {
             usable_from,
             ends_at,
             spacing,
+            asked: now.clocks(),
+            parting_max: Nanos(life.0 / 4),
         };
         self.limit.grant(now, grant);
         if self.habit == Habit::Careless {

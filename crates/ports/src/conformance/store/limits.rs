@@ -4,6 +4,7 @@
 //! earlier blocks are counted. So a store brings back the state of the last
 //! durable reservation of a limit, and its block alone as reserved since.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use outflow_core::class::Class;
@@ -27,6 +28,8 @@ pub(super) fn cases<H: Harness>() -> Vec<Case<H>> {
             the_last_reservation_comes_back,
         ),
         ("a restart never sends faster", a_restart_never_sends_faster),
+        ("what is forgotten stays so", what_is_forgotten_stays_so),
+        ("blocks come back", blocks_come_back),
         ("downtime is never too long", downtime_is_never_too_long),
     ]
 }
@@ -80,6 +83,47 @@ fn the_last_reservation_comes_back<H: Harness>(make: &dyn Fn() -> H) {
     assert_eq!(known.reserved_since, 9, "again, if nothing came since");
 }
 
+fn what_is_forgotten_stays_so<H: Harness>(make: &dyn Fn() -> H) {
+    let mut bench = begin(make);
+    let now = bench.now();
+    let limit = Limit::owned(window(), Headroom::default(), &now, Fill::Full);
+    let other = Arc::new(LimitKey::of(Scope::Tenant, "other"));
+    for key in [key(), Arc::clone(&other)] {
+        let saved = limit.save(&now);
+        let block = 3;
+        bench.commit(Record::Reservation { key, saved, block });
+    }
+    bench.commit(Record::Forgotten { key: key() });
+    let recovered = bench.restart();
+    assert!(
+        !recovered.limits.contains_key(&*key()),
+        "a limit that was forgotten came back"
+    );
+    assert!(
+        recovered.limits.contains_key(&*other),
+        "the other one stays"
+    );
+}
+
+fn blocks_come_back<H: Harness>(make: &dyn Fn() -> H) {
+    let mut bench = begin(make);
+    let account = Arc::new(LimitKey::of(Scope::Account, "main"));
+    let hour = bench.now().wall + Nanos::from_secs(3_600);
+    for blocked_until in [hour, hour + Nanos::from_secs(60)] {
+        let key = Arc::clone(&account);
+        bench.commit(Record::Learnt { key, blocked_until });
+    }
+    for _ in 0..2 {
+        let recovered = bench.restart();
+        let blocked = recovered.learnt.get(&*account);
+        assert_eq!(
+            blocked,
+            Some(&(hour + Nanos::from_secs(60))),
+            "the last word on a block comes back"
+        );
+    }
+}
+
 fn downtime_is_never_too_long<H: Harness>(make: &dyn Fn() -> H) {
     let mut bench = begin(make);
     bench.open(outflow_core::handle::FlowId(0));
@@ -99,7 +143,7 @@ fn downtime_is_never_too_long<H: Harness>(make: &dyn Fn() -> H) {
 struct Reserving {
     spec: LimitSpec,
     limit: Limit,
-    asked: Option<(AppendNo, u32)>,
+    asked: VecDeque<(AppendNo, u32)>,
     uses: Vec<Use>,
 }
 
@@ -120,7 +164,7 @@ impl Reserving {
         };
         Self {
             limit,
-            asked: None,
+            asked: VecDeque::new(),
             ..self
         }
     }
@@ -128,18 +172,16 @@ impl Reserving {
     fn step<H: Harness>(&mut self, bench: &mut Bench<H>, entropy: &mut Entropy) {
         bench.turn();
         let now = bench.now();
-        if let Some((no, block)) = self.asked
-            && bench.committed >= no
-        {
+        let committed = bench.committed;
+        while let Some((_, block)) = self.asked.pop_front_if(|(no, _)| *no <= committed) {
             self.limit.reserve_committed(block);
-            self.asked = None;
         }
         if let Some(block) = self.limit.reservation_due() {
             let saved = self.limit.save(&now);
             self.limit.reserve_asked(block);
             let key = key();
             let record = Record::Reservation { key, saved, block };
-            self.asked = Some((bench.append(record), block));
+            self.asked.push_back((bench.append(record), block));
         }
         for _ in 0..entropy.between(0, 8) {
             if self.limit.fits(&now, Class::Normal, Need::whole(1)) {
@@ -166,7 +208,7 @@ fn a_restart_never_sends_faster<H: Harness>(make: &dyn Fn() -> H) {
         let mut node = Reserving {
             limit: Limit::owned(spec.clone(), Headroom::default(), &now, Fill::Full),
             spec: spec.clone(),
-            asked: None,
+            asked: VecDeque::new(),
             uses: Vec::new(),
         };
         for _ in 0..2_000 {

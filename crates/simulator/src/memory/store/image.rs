@@ -28,6 +28,7 @@ pub(super) struct Image {
     pub slab: Slab,
     pub flows: Vec<Option<Flow>>,
     pub limits: BTreeMap<LimitKey, SavedLimit>,
+    pub learnt: BTreeMap<LimitKey, Wall>,
     /// The highest durable number.
     pub last: Seq,
     keys: BTreeMap<Arc<str>, (Seq, Wall)>,
@@ -52,6 +53,7 @@ impl Image {
             slab: Slab::default(),
             flows: Vec::new(),
             limits: BTreeMap::new(),
+            learnt: BTreeMap::new(),
             last: Seq(0),
             keys: BTreeMap::new(),
             dead: BTreeMap::new(),

@@ -199,6 +199,7 @@ impl Store for MemoryStore {
         Recovered {
             flows: flows.collect(),
             limits: self.image.limits.clone(),
+            learnt: self.image.learnt.clone(),
             downtime: self.downtime(now),
             fresh: self.tail.last_record.is_none(),
         }

@@ -33,7 +33,11 @@ impl Image {
                     self.take_out(seq);
                 }
             }
-            Record::Reservation { .. } | Record::Feedback { .. } | Record::Hastened { .. } => {}
+            Record::Reservation { .. }
+            | Record::Forgotten { .. }
+            | Record::Learnt { .. }
+            | Record::Feedback { .. }
+            | Record::Hastened { .. } => {}
         }
     }
 
@@ -72,6 +76,12 @@ impl Image {
                 };
                 self.limits.insert((**key).clone(), known);
             }
+            Record::Forgotten { key } => {
+                self.limits.remove(&**key);
+            }
+            Record::Learnt { key, blocked_until } => {
+                self.learnt.insert((**key).clone(), *blocked_until);
+            }
             Record::Hastened { flow, which } => self.hasten(now, *flow, *which),
             // A receipt would keep it; nobody asks this store for receipts.
             Record::Feedback { .. } => {}
@@ -93,7 +103,11 @@ impl Image {
                     self.one_record_less(seq);
                 }
             }
-            Record::Reservation { .. } | Record::Feedback { .. } | Record::Hastened { .. } => {}
+            Record::Reservation { .. }
+            | Record::Forgotten { .. }
+            | Record::Learnt { .. }
+            | Record::Feedback { .. }
+            | Record::Hastened { .. } => {}
         }
     }
 
