@@ -12,7 +12,7 @@ use std::sync::{Arc, RwLock};
 use outflow_ports::parcel::{Parcel, ParcelSource};
 
 use crate::disk::File;
-use crate::journal::entry::Entry;
+use crate::journal::entry::{Entry, body_check};
 use crate::journal::frame::{self, FRAME_HEAD};
 use crate::journal::place::Place;
 use crate::journal::segment::Kind;
@@ -101,13 +101,17 @@ impl Library {
 impl ParcelSource for Library {
     fn read(&self, envelope: u64, body: u64) -> io::Result<Parcel> {
         let (kind, payload) = Self::read(self, Kind::Envelope, Place(envelope))?;
-        let envelope = match Entry::read(kind, &payload) {
-            Some(Entry::Message(message) | Entry::Kept { message, .. }) => message.envelope.into(),
+        let message = match Entry::read(kind, &payload) {
+            Some(Entry::Message(message) | Entry::Kept { message, .. }) => message,
             _ => return Err(io::Error::from(io::ErrorKind::InvalidData)),
         };
         let (_, body) = Self::read(self, Kind::Body, Place(body))?;
+        if body_check(&body) != message.body_check {
+            let text = "this is not the body of this message";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
         Ok(Parcel {
-            envelope,
+            envelope: message.envelope.into(),
             body: body.into(),
         })
     }

@@ -154,7 +154,10 @@ impl Store for EmbeddedStore {
         match work {
             StoreWork::Page { flow, max } => self.pages.push((flow, max)),
             StoreWork::OpenFlow { flow, key } => self.open_flow(flow, key),
-            StoreWork::Forget { seqs } => self.order(Task::Forget { seqs }),
+            StoreWork::Forget { seqs } => {
+                self.index.expect_forgetting(&seqs);
+                self.order(Task::Forget { seqs });
+            }
             StoreWork::Accept { batch, messages } => self.accept(now, batch, messages),
             StoreWork::Append { no, record } => {
                 let context = self.index.expect(now.wall, &record);

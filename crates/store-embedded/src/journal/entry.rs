@@ -10,6 +10,8 @@ use outflow_core::message::{Seq, State};
 use outflow_core::retry::schedule::DeathCause;
 use outflow_core::time::{Nanos, Wall};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::codec::{In, Out};
 use super::place::Place;
 use super::words;
@@ -45,7 +47,15 @@ pub struct Written<'a> {
     /// The hash of its idempotency key; 0 if it has none.
     pub key: u64,
     pub body: Place,
+    /// What [`body_check`] says of the body: its place alone is not enough,
+    /// since a body that nobody heard of may have stood there before a crash.
+    pub body_check: u64,
     pub envelope: &'a [u8],
+}
+
+/// The check of a body.
+pub fn body_check(body: &[u8]) -> u64 {
+    xxh3_64(body)
 }
 
 /// What is written beside it when it is copied from an old segment.
@@ -287,6 +297,7 @@ impl<'a> Written<'a> {
             .u32(self.cost)
             .u64(self.key)
             .u64(self.body.0)
+            .u64(self.body_check)
             .bytes(self.envelope);
     }
 
@@ -301,6 +312,7 @@ impl<'a> Written<'a> {
             cost: from.u32()?,
             key: from.u64()?,
             body: Place(from.u64()?),
+            body_check: from.u64()?,
             envelope: from.bytes()?,
         })
     }

@@ -80,8 +80,7 @@ impl EmbeddedStore {
             let Some(slot) = slot.filter(|slot| slot.root.segment() <= victim) else {
                 continue;
             };
-            if slot.flags.records() > 0 {
-                // A record about it is on its way: its copy must not overtake it.
+            if self.index.is_about_to_change(slot) {
                 left.push_back(seq);
                 continue;
             }
