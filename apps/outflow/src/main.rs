@@ -1,11 +1,15 @@
-//! The one binary of Outflow: the command line, and soon the server.
+//! The one binary of Outflow: the server and the command line.
 //!
-//! Reading order: this file (commands), [`simulate`], [`cli`] (what speaks to a
-//! running server).
+//! Reading order: this file (commands), [`serve`], [`demo`], [`store`],
+//! [`config`], [`simulate`], [`cli`] (what speaks to a running server).
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod cli;
+mod config;
+mod demo;
+mod serve;
 mod simulate;
+mod store;
 
 use std::process::ExitCode;
 
@@ -24,16 +28,29 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run the server: API, queue and dispatch, in one process.
+    Serve(serve::Arguments),
+    /// Watch a server at work, in a temporary directory, with sandboxed providers.
+    Demo(demo::Arguments),
     /// Run the engine against simulated networks in virtual time.
     Simulate(simulate::Arguments),
+    /// Look a data directory over.
+    Store(store::Arguments),
+    /// Check, show or explain settings.
+    Config(config::Arguments),
     #[command(flatten)]
     Cli(cli::Command),
 }
 
 fn main() -> ExitCode {
     let Arguments { global, command } = Arguments::parse();
+    let data_dir = global.data_dir.as_deref();
     match command {
+        Command::Serve(arguments) => serve::run(&arguments, data_dir),
+        Command::Demo(arguments) => demo::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Store(arguments) => store::run(&arguments, data_dir),
+        Command::Config(arguments) => config::run(&arguments, data_dir),
         Command::Cli(command) => cli::run(&command, &global),
     }
 }

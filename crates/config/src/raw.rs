@@ -147,6 +147,7 @@ pub struct RawLog {
     pub level: String,
     pub recipients: bool,
     pub attempts: Option<String>,
+    pub sandbox: Option<String>,
 }
 
 /// `[metrics]`.

@@ -27,6 +27,7 @@ use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
 use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page, Query};
 
 use self::load::Load;
+use crate::questions::Meters;
 pub(crate) use self::request::{Request, Waiting};
 
 /// Speaks to a node from any thread. Clones speak to the same one.
@@ -83,6 +84,11 @@ impl Handle {
     /// Puts an event before the engine: feedback from a provider.
     pub fn post(&self, event: Event) {
         self.ask(Request::Post(Box::new(event)));
+    }
+
+    /// What limits have held up so far, for metrics.
+    pub fn meters(&self, then: Then<Meters>) {
+        self.ask(Request::Meters { then });
     }
 
     /// Stops intake and new sends; the thread ends once all that is in flight

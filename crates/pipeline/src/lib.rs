@@ -21,3 +21,4 @@ pub mod thread;
 
 pub use handle::{Handle, Waker};
 pub use node::{Node, Ports};
+pub use questions::Meters;

@@ -8,8 +8,11 @@ use std::sync::Arc;
 
 use outflow_core::engine::Engine;
 use outflow_core::engine::explain::Explanation;
+use outflow_core::engine::meters::AccountMeter;
 use outflow_core::engine::view;
 use outflow_core::message::{Seq, State};
+use outflow_core::policy::scope_set::ScopeSet;
+use outflow_core::schedule::waits::Waits;
 use outflow_core::time::{Nanos, Now};
 use outflow_ports::ledger::Ledger;
 use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page};
@@ -25,6 +28,15 @@ const LOOKS_MAX: usize = 4_096;
 const LOOKS: usize = 512;
 /// The longest page.
 const PAGE_MAX: usize = 1_000;
+
+/// What limits have held up so far, for metrics.
+#[derive(Clone, Debug, Default)]
+pub struct Meters {
+    /// By account.
+    pub accounts: Vec<AccountMeter>,
+    /// By the scopes of the limits.
+    pub waits: Vec<(ScopeSet, Waits)>,
+}
 
 impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
     /// One message.
@@ -135,6 +147,15 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
             sending: depth.in_flight,
             deferred,
             oldest_age: depth.oldest.map(age),
+        }
+    }
+
+    /// What limits have held up so far.
+    pub fn meters(&self) -> Meters {
+        let engine = self.engine();
+        Meters {
+            accounts: engine.account_meters(),
+            waits: engine.limit_waits().collect(),
         }
     }
 

@@ -203,6 +203,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Seat<S, L, T, R> {
             Request::Lanes { then } => then(node.lanes(now)),
             Request::Limits { then } => then(node.limits(now)),
             Request::Depth { then } => then(node.depth(now)),
+            Request::Meters { then } => then(node.meters()),
             Request::Cancel { seq, then } => then(node.cancel(seq)),
             Request::Retry { seq, then } => then(node.retry(seq)),
             Request::Bulk {

@@ -24,6 +24,12 @@ pub struct ParcelError(pub String);
 pub trait ParcelSource: Send + Sync {
     /// The parcel whose envelope and body lie at these places.
     fn read(&self, envelope: u64, body: u64) -> Result<Parcel, ParcelError>;
+
+    /// Only the envelope of that parcel; a source that can leaves the body
+    /// where it is.
+    fn read_envelope(&self, envelope: u64, body: u64) -> Result<Arc<[u8]>, ParcelError> {
+        Ok(self.read(envelope, body)?.envelope)
+    }
 }
 
 /// Where a parcel lies.
@@ -47,6 +53,11 @@ impl ParcelRef {
     /// Reads it. May wait for a disk.
     pub fn read(&self) -> Result<Parcel, ParcelError> {
         self.source.read(self.envelope, self.body)
+    }
+
+    /// Reads what belongs to the message alone. May wait for a disk.
+    pub fn read_envelope(&self) -> Result<Arc<[u8]>, ParcelError> {
+        self.source.read_envelope(self.envelope, self.body)
     }
 }
 

@@ -1,6 +1,40 @@
 //! A durable queue on one machine.
 //!
-//! The journal holds the truth about live messages; the record (SQLite) what
-//! people ask for later and what operators set.
+//! The journal holds the truth about live messages: append-only segments, group
+//! commit, `fdatasync` before any acknowledgement. An index in memory says where
+//! each message waits. The record (SQLite) holds what people ask for later and
+//! what operators set.
+//!
+//! Reading order: [`settings`], [`store`] (the queue), [`open`]; `index` (what
+//! is alive and where it waits); `journal` (how it gets to the disk) over
+//! [`disk`]; `library` and `timeline` (how it is read back), `recovery` (what a
+//! start finds), `reclaim` and `keeper` (how space is given back); `clerk`,
+//! [`live`] and [`record`] (what is kept of messages that are done with);
+//! [`check`], [`boot`], [`lock`].
 
+pub mod boot;
+pub mod check;
+mod clerk;
+pub mod disk;
+mod index;
+mod journal;
+mod keeper;
+mod library;
+pub mod live;
+pub mod lock;
+pub mod open;
+mod reclaim;
 pub mod record;
+mod recovery;
+pub mod settings;
+pub mod store;
+mod timeline;
+
+#[cfg(test)]
+mod tests;
+
+pub use journal::segment::{Header, HeaderError, Kind, SegmentReport, read_segment};
+pub use open::{OpenError, Opened};
+pub use recovery::JournalError;
+pub use settings::Settings;
+pub use store::EmbeddedStore;

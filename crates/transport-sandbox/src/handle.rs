@@ -1,6 +1,7 @@
 //! Looking into the sandbox and changing what it does, from any thread.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outflow_core::limit::Fill;
@@ -52,11 +53,20 @@ impl Account {
     }
 }
 
+/// Sees every message that is taken.
+pub(crate) type Watch = Box<dyn FnMut(&Kept) + Send>;
+
 /// What handles and the transport share.
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub accounts: BTreeMap<Name, Account>,
     pub last: Last,
+    pub watch: Option<Watch>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
 }
 
 impl Shared {
@@ -79,6 +89,7 @@ impl SandboxHandle {
         let shared = Shared {
             accounts: BTreeMap::new(),
             last: Last::new(kept_max),
+            watch: None,
         };
         Self {
             shared: Arc::new(Mutex::new(shared)),
@@ -104,6 +115,12 @@ impl SandboxHandle {
         let shared = self.lock();
         let account = shared.accounts.get(account);
         account.map_or_else(Behaviour::default, |account| account.behaviour.clone())
+    }
+
+    /// Calls `watch` with every message that is taken from now on, before its
+    /// sender hears of it. The transport waits for it.
+    pub fn watch(&self, watch: impl FnMut(&Kept) + Send + 'static) {
+        self.lock().watch = Some(Box::new(watch));
     }
 
     /// Forgets an account: its behaviour and its counts.

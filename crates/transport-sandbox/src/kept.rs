@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use outflow_core::destination::Destination;
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
-use outflow_core::time::Wall;
+use outflow_core::time::{Mono, Wall};
 use outflow_ports::parcel::ParcelRef;
 
 /// A message that was taken.
@@ -19,8 +19,12 @@ pub struct Kept {
     pub account: Name,
     /// Where it was sent to.
     pub destination: Destination,
+    /// When it was accepted.
+    pub accepted_at: Wall,
     /// When it was taken.
     pub at: Wall,
+    /// The same on the clock by which rates go.
+    pub mono: Mono,
     /// How often it was tried before.
     pub attempts: u16,
 }

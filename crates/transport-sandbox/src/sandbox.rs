@@ -161,14 +161,20 @@ impl Sandbox {
             (true, false) => known.counts.failed += 1,
             (false, _) => {
                 known.counts.taken += 1;
-                shared.last.keep(Kept {
+                let kept = Kept {
                     seq: delivery.head.seq,
                     parcel,
                     account: account.id.clone(),
                     destination: destination.clone(),
+                    accepted_at: delivery.head.accepted_at,
                     at: now.wall,
+                    mono: now.mono,
                     attempts: delivery.head.attempts,
-                });
+                };
+                if let Some(watch) = &mut shared.watch {
+                    watch(&kept);
+                }
+                shared.last.keep(kept);
             }
         }
         drop(shared);

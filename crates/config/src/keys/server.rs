@@ -188,6 +188,13 @@ pub const LOG: &[Key] = &[
         "A file to which a line of JSON is written for every attempt. Without it, none is.",
     )
     .example("\"/var/log/outflow/attempts.jsonl\""),
+    Key::new(
+        "sandbox",
+        PATH,
+        "A file to which a line of JSON is written for every message that a sandbox takes, before \
+         it answers. Without it, none is.",
+    )
+    .example("\"/var/log/outflow/sandbox.jsonl\""),
 ];
 
 pub const METRICS: &[Key] = &[

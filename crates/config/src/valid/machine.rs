@@ -110,6 +110,8 @@ pub struct Log {
     pub recipients: bool,
     /// Where a line is written for every attempt.
     pub attempts: Option<PathBuf>,
+    /// Where a line is written for every message that a sandbox takes.
+    pub sandbox: Option<PathBuf>,
 }
 
 /// How important a line of the log is.
@@ -299,6 +301,7 @@ pub(super) fn log(raw: &RawLog) -> Log {
         level: level.unwrap_or(Level::Info),
         recipients: raw.recipients,
         attempts: raw.attempts.as_ref().map(PathBuf::from),
+        sandbox: raw.sandbox.as_ref().map(PathBuf::from),
     }
 }
 

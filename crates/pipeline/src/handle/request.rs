@@ -12,6 +12,7 @@ use outflow_ports::intake::{Given, Refused, Submission, Then};
 use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page};
 
 use super::load::Share;
+use crate::questions::Meters;
 
 /// One request, with the way back for its answer.
 pub(crate) enum Request {
@@ -41,6 +42,9 @@ pub(crate) enum Request {
     },
     Depth {
         then: Then<Depth>,
+    },
+    Meters {
+        then: Then<Meters>,
     },
     Cancel {
         seq: Seq,

@@ -1,9 +1,11 @@
 //! What every store must do.
 //!
 //! Reading order: [`Harness`], `bench` (how cases speak to a store), then the
-//! cases: `durability`, `order`, `due`, `records`, `limits`.
+//! cases: `durability`, `order`, `due`, `records`, `content`,
+//! `limits`.
 
 mod bench;
+mod content;
 mod due;
 mod durability;
 mod limits;
@@ -51,6 +53,7 @@ pub fn cases<H: Harness>() -> Vec<Case<H>> {
     cases.extend(order::cases());
     cases.extend(due::cases());
     cases.extend(records::cases());
+    cases.extend(content::cases());
     cases.extend(limits::cases());
     cases
 }

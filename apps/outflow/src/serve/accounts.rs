@@ -1,0 +1,128 @@
+//! Accounts as the transports know them.
+
+use std::sync::Arc;
+
+use outflow_api::AccountSink;
+use outflow_config::account::{Failure, HiddenRate, Latency, Sandbox};
+use outflow_config::{Account, TransportSettings};
+use outflow_core::limit::spec::{LimitSpec, Rate};
+use outflow_core::name::Name;
+use outflow_core::reply::{Enhanced, Reply};
+use outflow_core::time::Nanos;
+use outflow_telemetry::catalogue::{Event, Level};
+use outflow_telemetry::sink::Sink;
+use outflow_transport_sandbox::{self as sandbox, Answer, Behaviour, SandboxHandle};
+
+use super::transports::{Carrier, Carriers};
+
+/// Tells transports which accounts there are.
+pub struct Accounts {
+    /// Who carries whose messages.
+    pub carriers: Carriers,
+    /// The sandbox.
+    pub sandbox: SandboxHandle,
+    /// Where it is said that an account cannot be used.
+    pub sink: Arc<dyn Sink>,
+}
+
+impl AccountSink for Accounts {
+    fn put(&self, account: &Account) {
+        let id = &account.spec.id;
+        self.carriers.put(id, Carrier::of(account));
+        match &account.transport {
+            TransportSettings::Sandbox(settings) => self.sandbox.set(id, behaviour(settings)),
+            TransportSettings::Smtp(_) | TransportSettings::Mx(_) => {
+                let text = format!(
+                    "account {id}: only sandboxes can send so far, so what is for it waits"
+                );
+                self.sink.emit(&Event::Noted {
+                    level: Level::Warn,
+                    part: "accounts",
+                    text: &text,
+                });
+            }
+        }
+    }
+
+    fn remove(&self, id: &str) {
+        let id = Name::from(id);
+        self.carriers.remove(&id);
+        self.sandbox.forget(&id);
+    }
+}
+
+/// What the sandbox does for these settings.
+fn behaviour(settings: &Sandbox) -> Behaviour {
+    Behaviour {
+        latency: match settings.latency {
+            Latency::Constant(time) => sandbox::Latency::about(time),
+            Latency::Spread { p50, p99 } => sandbox::Latency { p50, p99 },
+        },
+        open_time: Nanos::ZERO,
+        open_failures: 0,
+        failures: settings.failures.iter().map(failure).collect(),
+        hidden_rate: settings.hidden_rate.as_ref().map(hidden_rate),
+    }
+}
+
+fn failure(failure: &Failure) -> sandbox::Failure {
+    // What is written must happen, however rarely.
+    let permille = failure.share_ppm.div_ceil(1_000);
+    sandbox::Failure {
+        permille: u16::try_from(permille).unwrap_or(1_000),
+        answer: answer(&failure.reply),
+    }
+}
+
+fn hidden_rate(hidden: &HiddenRate) -> sandbox::HiddenRate {
+    let (rate, burst) = rate_of(&hidden.limit);
+    sandbox::HiddenRate {
+        rate,
+        burst,
+        answer: answer(&hidden.over),
+    }
+}
+
+/// A hidden rate is a bucket, whatever was written: a window lets its count
+/// through at once and then its rate.
+fn rate_of(limit: &LimitSpec) -> (Rate, u32) {
+    let shape = limit.shape();
+    let burst = match limit {
+        LimitSpec::LeakyBucket { .. } => 1,
+        _ => shape.capacity,
+    };
+    (shape.rate.unwrap_or(Rate::per_second(burst)), burst)
+}
+
+fn answer(reply: &Reply) -> Answer {
+    match reply {
+        Reply::Said {
+            code,
+            text,
+            retry_after: Some(after),
+            ..
+        } => Answer::Http {
+            status: *code,
+            text: text.clone(),
+            retry_after: Some(*after),
+        },
+        Reply::Said {
+            stage,
+            code,
+            enhanced,
+            text,
+            ..
+        } => Answer::Smtp {
+            stage: *stage,
+            code: *code,
+            text: match enhanced {
+                Some(Enhanced(class, subject, detail)) => {
+                    format!("{class}.{subject}.{detail} {text}").into()
+                }
+                None => text.clone(),
+            },
+        },
+        Reply::Network { text, .. } => Answer::Network { text: text.clone() },
+        Reply::Uncertain => Answer::Silence { after: Nanos::ZERO },
+    }
+}

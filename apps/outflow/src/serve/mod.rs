@@ -1,0 +1,159 @@
+//! `outflow serve`: all roles in one process.
+//!
+//! Reading order: this file (from settings to the end of the process),
+//! [`server`] and [`wiring`] (everything put together), [`gate`] (what is in
+//! force before the first send); the node's ports: [`timed_store`], [`transports`] and
+//! [`accounts`], [`resolver`]; what is told: [`logs`], [`metrics`],
+//! [`health`], [`deliveries`]; [`files`], [`tls`], [`unbuilt`].
+
+pub mod accounts;
+pub mod deliveries;
+pub mod files;
+pub mod gate;
+pub mod health;
+pub mod logs;
+pub mod metrics;
+pub mod resolver;
+pub mod server;
+pub mod timed_store;
+pub mod tls;
+pub mod transports;
+pub mod unbuilt;
+pub mod wiring;
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use outflow_config::Settings;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use self::server::{End, Server};
+use crate::config;
+
+/// How to serve.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    settings: config::Sources,
+    /// Address and port of the API and the page.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
+    let started = Instant::now();
+    let listen = arguments.listen.as_deref();
+    let over = Vec::from_iter(listen.map(|listen| ("server.listen", listen)));
+    let settings = match arguments.settings.load(data_dir, &over) {
+        Ok(settings) => settings,
+        Err(exit) => return exit,
+    };
+    let unbuilt = unbuilt::unbuilt(&settings);
+    if !unbuilt.is_empty() {
+        for line in unbuilt {
+            eprintln!("{line}");
+        }
+        return ExitCode::from(2);
+    }
+    let mut server = match Server::start(&settings, io::stderr()) {
+        Ok(server) => server,
+        Err(error) => {
+            eprintln!("outflow cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    // Before anybody is told that it is ready, and may ask it to end.
+    let mut signals = match server.within(Signals::new) {
+        Ok(signals) => signals,
+        Err(error) => {
+            eprintln!("outflow cannot hear signals: {error}");
+            server.stop(std::future::ready(()));
+            return ExitCode::FAILURE;
+        }
+    };
+    greet(&settings, &server, started);
+    if server.run_until(signals.next()).is_none() {
+        eprintln!("outflow has failed: its node has ended; what was under way is found again");
+        return ExitCode::FAILURE;
+    }
+    println!(
+        "stopping: what is under way has {} to end; once more ends it at once",
+        settings.server.shutdown_timeout
+    );
+    let hurry = async move {
+        signals.next().await;
+    };
+    match server.stop(hurry) {
+        End::Settled => println!("stopped: everything is settled"),
+        End::Unsettled => {
+            println!("stopped: what was not settled in time is tried again at the next start");
+        }
+        End::Panicked => {
+            eprintln!("outflow has failed while it stopped; what was under way is found again");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// What asks the process to end.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// What a person wants to know at the start.
+fn greet(settings: &Settings, server: &Server, started: Instant) {
+    let opened = &server.opened;
+    println!("outflow {}", env!("CARGO_PKG_VERSION"));
+    println!("data      {}", settings.server.data_dir.display());
+    println!(
+        "found     {} messages in {} flows, {} dead letters, in {} ms ({} KiB read)",
+        opened.messages,
+        opened.flows,
+        opened.dead_letters,
+        opened.took.as_millis(),
+        opened.bytes_read >> 10,
+    );
+    if opened.bytes_cut > 0 {
+        println!(
+            "          {} bytes that were not finished at the last end were cut off; nobody had \
+             been told that they were stored",
+            opened.bytes_cut
+        );
+    }
+    if opened.unrecorded > 0 {
+        println!(
+            "          {} receipts are still to be written",
+            opened.unrecorded
+        );
+    }
+    println!("address   {}", server.url());
+    match &server.token {
+        Some(path) => println!("token     {} (administrator)", path.display()),
+        None => println!("token     not in the data directory: use one that you have"),
+    }
+    if server.is_sandboxed {
+        println!("accounts  only the sandbox: nothing leaves this machine");
+    }
+    println!("ready     after {} ms", started.elapsed().as_millis());
+}

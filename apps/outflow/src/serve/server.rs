@@ -1,0 +1,349 @@
+//! A server: store, node, transports and API put together, and taken apart in
+//! an orderly way.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use outflow_api::state::StartError;
+use outflow_api::{ApiState, Clock, chores};
+use outflow_config::valid::machine;
+use outflow_config::{Settings, TransportSettings};
+use outflow_core::entropy::Entropy;
+use outflow_core::time::{Nanos, Now};
+use outflow_pipeline::thread::{Ended, Surroundings};
+use outflow_pipeline::{Handle, Ports, handle};
+use outflow_ports::ledger::NoLedger;
+use outflow_store_embedded::record::{KeptReceipts, RecordSettings};
+use outflow_store_embedded::{EmbeddedStore, OpenError, Opened};
+use outflow_transport_sandbox::{Sandbox, SandboxHandle};
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+use super::deliveries::Deliveries;
+use super::files::{self, FilesError};
+use super::logs::{LogError, Telling};
+use super::resolver::TableResolver;
+use super::timed_store::TimedStore;
+use super::tls::{self, TlsError};
+use super::transports::Transports;
+use super::wiring::{SystemClock, Wiring};
+
+/// Threads of the executor.
+const WORKERS: usize = 2;
+/// How long the executor's last tasks may take when all else has ended.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Why a server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("{path}: {error}", path = .path.display())]
+    DataDir { path: PathBuf, error: io::Error },
+    #[error(
+        "cannot listen on {address}: {error} (another address: --listen ADDRESS, or server.listen)"
+    )]
+    Listen {
+        address: SocketAddr,
+        error: io::Error,
+    },
+    #[error("the system gives no threads or randomness: {0}")]
+    System(io::Error),
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Everything that was under way is settled.
+    Settled,
+    /// The time was over; the rest is found again at the next start.
+    Unsettled,
+    /// The node's thread panicked.
+    Panicked,
+}
+
+/// A running server.
+pub struct Server {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What the store found.
+    pub opened: Opened,
+    /// Where the administrator's token is, if it is there.
+    pub token: Option<PathBuf>,
+    /// To look into the sandbox.
+    pub sandbox: SandboxHandle,
+    /// Whether nothing can leave the machine.
+    pub is_sandboxed: bool,
+    is_secure: bool,
+    data_dir: PathBuf,
+    shutdown_timeout: Nanos,
+    node: Handle,
+    state: ApiState,
+    ended: Option<oneshot::Receiver<End>>,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+    runtime: Runtime,
+}
+
+impl Server {
+    /// Starts a server. What happens is written to `log`.
+    pub fn start(
+        settings: &Settings,
+        log: impl io::Write + Send + 'static,
+    ) -> Result<Self, ServeError> {
+        let data_dir = settings.server.data_dir.clone();
+        make_private(&data_dir)?;
+        let (node, inbox) = handle::open();
+        let waker = node.waker();
+        let wake = Arc::new(move || waker.wake());
+        let (store, opened) = EmbeddedStore::open(&data_dir, store_settings(settings), wake)?;
+        let telling = Telling::open(settings, log)?;
+        let token = files::admin_token(&data_dir, &*store.registry(), SystemClock.now())?;
+        let listener = &settings.server.listener;
+        let tls = listener.tls.as_ref().map(tls::acceptor).transpose()?;
+        let sandbox = sandbox(settings)?;
+        let wiring = Wiring::new(settings, &telling, node, sandbox.handle());
+        let state = ApiState::new(wiring.parts(settings, &store, &telling))?;
+        let is_sandboxed = wiring.carriers.are_all_sandboxes();
+        let runtime = runtime()?;
+        let (listener, address) = bind(&runtime, listener.address)?;
+        let ports = Ports {
+            store: TimedStore {
+                store,
+                sink: Arc::clone(&wiring.sink),
+            },
+            ledger: NoLedger,
+            transport: Transports::new(wiring.carriers.clone(), sandbox),
+            resolver: TableResolver::default(),
+        };
+        let (gate, sink, engine) = (wiring.gate, wiring.sink, settings.engine());
+        let begin = move |now: &Now| gate.begin(now, engine, ports, sink);
+        let thread = outflow_pipeline::thread::spawn(inbox, surroundings()?, begin);
+        let ended = watched(thread.map_err(ServeError::System)?)?;
+        let (stop, stopped) = watch::channel(false);
+        runtime.spawn(chores::run(state.clone(), until(stopped.clone())));
+        let is_secure = tls.is_some();
+        let serving = runtime.spawn(serve(listener, state.clone(), tls, stopped));
+        let server = Self {
+            address,
+            opened,
+            token,
+            sandbox: wiring.sandbox,
+            is_sandboxed,
+            is_secure,
+            data_dir,
+            shutdown_timeout: settings.server.shutdown_timeout,
+            node: wiring.node,
+            state,
+            ended: Some(ended),
+            stop,
+            serving,
+            runtime,
+        };
+        files::write_address(&server.data_dir, &server.url())?;
+        Ok(server)
+    }
+
+    /// Does something where the executor is at hand.
+    pub fn within<T>(&self, what: impl FnOnce() -> T) -> T {
+        let _entered = self.runtime.enter();
+        what()
+    }
+
+    /// Where people and programs reach it.
+    pub fn url(&self) -> String {
+        let scheme = if self.is_secure { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Waits until `stop` comes or the node ends by itself, which it never
+    /// should.
+    pub fn run_until<T>(&mut self, stop: impl Future<Output = T>) -> Option<T> {
+        let ended = self.ended.as_mut();
+        self.runtime.block_on(async {
+            match ended {
+                Some(ended) => tokio::select! {
+                    stopped = stop => Some(stopped),
+                    _ = ended => None,
+                },
+                None => None,
+            }
+        })
+    }
+
+    /// Takes nothing more in, lets what is under way end, and closes all.
+    /// `hurry` ends the waiting.
+    pub fn stop(mut self, hurry: impl Future<Output = ()>) -> End {
+        self.node.shut_down(self.shutdown_timeout);
+        let Some(ended) = self.ended.take() else {
+            return End::Panicked;
+        };
+        let node = self.node.clone();
+        // Until the node has ended, callers hear why they are refused.
+        let end = self.runtime.block_on(async move {
+            tokio::pin!(ended);
+            tokio::select! {
+                end = &mut ended => return end.unwrap_or(End::Panicked),
+                () = hurry => node.shut_down(Nanos::ZERO),
+            }
+            ended.await.unwrap_or(End::Panicked)
+        });
+        self.state.close();
+        self.stop.send_replace(true);
+        let serving = &mut self.serving;
+        // A task that panicked has nothing more to say.
+        let _ = self.runtime.block_on(serving);
+        self.runtime.shutdown_timeout(FAREWELL);
+        files::remove_address(&self.data_dir);
+        end
+    }
+}
+
+async fn until(mut stopped: watch::Receiver<bool>) {
+    // If nobody can stop it any more, it is to stop.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+/// Serves the API, over TLS if there is a certificate.
+async fn serve(
+    listener: TcpListener,
+    state: ApiState,
+    tls: Option<TlsAcceptor>,
+    stopped: watch::Receiver<bool>,
+) {
+    let router = outflow_api::router(state);
+    match tls {
+        None => outflow_api::serve(listener, router, until(stopped)).await,
+        Some(tls) => {
+            let secure = move |stream| tls.accept(stream);
+            outflow_api::serve_through(listener, router, until(stopped), secure).await;
+        }
+    }
+}
+
+fn runtime() -> Result<Runtime, ServeError> {
+    Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .thread_name("api")
+        .build()
+        .map_err(ServeError::System)
+}
+
+fn bind(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |error| ServeError::Listen { address, error };
+    let listener = runtime.block_on(TcpListener::bind(address));
+    let listener = listener.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
+}
+
+/// Tells how the node's thread ended, once the store is closed.
+fn watched(
+    thread: thread::JoinHandle<Ended<TimedStore, NoLedger, Transports, TableResolver>>,
+) -> Result<oneshot::Receiver<End>, ServeError> {
+    let (sender, ended) = oneshot::channel();
+    let watch = move || {
+        let end = match thread.join() {
+            Ok(Ended { settled, ports }) => {
+                drop(ports);
+                if settled {
+                    End::Settled
+                } else {
+                    End::Unsettled
+                }
+            }
+            Err(_) => End::Panicked,
+        };
+        // Nobody listens if the process is on its way out already.
+        let _ = sender.send(end);
+    };
+    let builder = thread::Builder::new().name("node-watch".to_owned());
+    builder.spawn(watch).map_err(ServeError::System)?;
+    Ok(ended)
+}
+
+fn surroundings() -> Result<Surroundings, ServeError> {
+    let no_entropy = |error: getrandom::Error| ServeError::System(io::Error::other(error));
+    let mut draws = Entropy(getrandom::u64().map_err(no_entropy)?);
+    Ok(Surroundings {
+        entropy: Box::new(move || draws.draw()),
+        // All of them go to the sinks as well.
+        alert: Box::new(|_| ()),
+    })
+}
+
+/// Messages of others are in it.
+fn make_private(dir: &Path) -> Result<(), ServeError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir).map_err(|error| ServeError::DataDir {
+        path: dir.to_owned(),
+        error,
+    })
+}
+
+fn sandbox(settings: &Settings) -> Result<Sandbox, ServeError> {
+    let kept = settings.accounts.iter().filter_map(|start| {
+        let TransportSettings::Sandbox(sandbox) = &start.account.transport else {
+            return None;
+        };
+        Some(sandbox.keep as usize)
+    });
+    let sandbox = Sandbox::new(outflow_transport_sandbox::Settings {
+        seed: getrandom::u64().map_err(|error| ServeError::System(io::Error::other(error)))?,
+        kept_max: kept.max().unwrap_or(1_000),
+    });
+    if let Some(path) = &settings.log.sandbox {
+        let open = Deliveries::open(path).map_err(|error| ServeError::DataDir {
+            path: path.clone(),
+            error,
+        });
+        let mut deliveries = open?;
+        // The sandbox takes a message also if the disk does not take the line.
+        sandbox
+            .handle()
+            .watch(move |kept| drop(deliveries.write(kept)));
+    }
+    Ok(sandbox)
+}
+
+/// What the store is told.
+pub fn store_settings(settings: &Settings) -> outflow_store_embedded::Settings {
+    let usual = outflow_store_embedded::Settings::default();
+    outflow_store_embedded::Settings {
+        envelope_segment_bytes: settings.store.segment_bytes,
+        body_segment_bytes: settings.store.body_segment_bytes,
+        reserve_bytes: settings.store.reserve_bytes,
+        key_life: settings.retention.idempotency,
+        record: RecordSettings {
+            receipts: match settings.store.receipts {
+                machine::KeptReceipts::All => KeptReceipts::All,
+                machine::KeptReceipts::Failures => KeptReceipts::Failures,
+                machine::KeptReceipts::None => KeptReceipts::None,
+            },
+            receipts_for: settings.retention.receipts,
+            dead_letters_for: settings.retention.dead_letters,
+            ..usual.record
+        },
+        ..usual
+    }
+}

@@ -1,0 +1,41 @@
+//! What settings may say and this version cannot do. Refused at the start: a
+//! setting that is silently ignored is worse than one that is missing.
+
+use outflow_config::{Settings, TransportSettings};
+
+/// Everything that is asked for and cannot be done yet, in words.
+pub fn unbuilt(settings: &Settings) -> Vec<String> {
+    let mut found = Vec::new();
+    for start in &settings.accounts {
+        let transport = match start.account.transport {
+            TransportSettings::Sandbox(_) => continue,
+            TransportSettings::Smtp(_) => "smtp",
+            TransportSettings::Mx(_) => "mx",
+        };
+        let id = &start.account.spec.id;
+        found.push(format!(
+            "account {id}: transport = \"{transport}\" is not built yet; only \"sandbox\" is"
+        ));
+    }
+    let sections = [
+        (
+            settings.store.url.is_some(),
+            "store.url: only the embedded store is built yet; leave it out",
+        ),
+        (
+            settings.ledger.url.is_some(),
+            "ledger.url: sharing limits over a fleet is not built yet; leave it out",
+        ),
+        (
+            settings.smtp.is_some(),
+            "smtp.listen: submission over SMTP is not built yet; leave it out",
+        ),
+        (
+            settings.throttle.is_some(),
+            "throttle.listen: the throttle is not built yet; leave it out",
+        ),
+    ];
+    let sections = sections.into_iter().filter(|(is_set, _)| *is_set);
+    found.extend(sections.map(|(_, text)| text.to_owned()));
+    found
+}

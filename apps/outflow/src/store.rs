@@ -1,0 +1,97 @@
+//! `outflow store check`: looks a data directory over and names what is
+//! damaged. The server must not run meanwhile.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use outflow_store_embedded::check;
+use serde_json::json;
+
+use crate::config::Sources;
+
+/// What to do with a store.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Read everything and name what is damaged. Changes nothing.
+    Check {
+        #[command(flatten)]
+        sources: Sources,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
+    let Action::Check { sources, json } = &arguments.action;
+    let dir = match data_dir {
+        Some(dir) => dir.to_owned(),
+        None => match sources.load(None, &[]) {
+            Ok(settings) => settings.server.data_dir,
+            Err(exit) => return exit,
+        },
+    };
+    let report = match check::check(&dir) {
+        Ok(report) => report,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if *json {
+        let report = json!({
+            "data_dir": dir.display().to_string(),
+            "sound": report.is_sound(),
+            "segments": report.segments,
+            "frames": report.frames,
+            "bytes": report.bytes,
+            "messages": report.messages,
+            "dead_letters": report.dead_letters,
+            "torn_bytes": report.torn_bytes,
+            "problems": report.problems,
+            "more_problems": report.more_problems,
+        });
+        println!("{report}");
+    } else {
+        say(&dir, &report);
+    }
+    match report.is_sound() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+fn say(dir: &Path, report: &check::Report) {
+    println!(
+        "{}: {} messages, {} dead letters; {} segments, {} frames, {} MiB read",
+        dir.display(),
+        report.messages,
+        report.dead_letters,
+        report.segments,
+        report.frames,
+        report.bytes >> 20,
+    );
+    if report.torn_bytes > 0 {
+        println!(
+            "{} bytes at the end were not finished; the next start cuts them off, which is no \
+             damage",
+            report.torn_bytes
+        );
+    }
+    for problem in &report.problems {
+        println!("damaged: {problem}");
+    }
+    if report.more_problems > 0 {
+        println!("damaged: and {} more", report.more_problems);
+    }
+    if report.is_sound() {
+        println!("nothing is damaged");
+    }
+}

@@ -1,0 +1,315 @@
+//! `/dead-letters/reviews`: made, shown, approved, discarded.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use outflow_ports::receipts::{CauseCount, Receipt, Receipts, ReceiptsError};
+use outflow_ports::registry::{Document, Kind};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::list::CauseView;
+use super::review::{Decision, PACE, Review, ReviewView};
+use crate::ask::on_disk;
+use crate::auth::{Caller, May, OperateOwn};
+use crate::bounded;
+use crate::changes::Edit;
+use crate::extract::{Asked, Body, Perhaps};
+use crate::messages::list::Selection;
+use crate::messages::view::MessageView;
+use crate::problem::{Code, Problem};
+use crate::stamp::Stamp;
+use crate::state::ApiState;
+
+const SAMPLES: usize = 5;
+/// Dead letters that are looked at to count those of one cause.
+const COUNTED_MAX: usize = 50_000;
+const PAGE: usize = 500;
+const PACE_MAX: f64 = 10_000.0;
+/// Reviews at a time.
+const REVIEWS_MAX: usize = 10_000;
+
+/// A review to be made.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = NewReview)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReviewForm {
+    /// Which dead letters; all if nothing is said.
+    #[serde(rename = "match")]
+    select: Selection,
+    /// Only those that were given up for this: `attempts`, `age`, `uncertain`
+    /// or `too_large`.
+    cause: Option<String>,
+    /// Given up at this time or later.
+    since: Option<Stamp>,
+    /// Given up before this time.
+    before: Option<Stamp>,
+    /// Messages per second at which they re-enter; 10 unless told.
+    pace: Option<f64>,
+}
+
+/// How approved dead letters re-enter.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ApproveForm {
+    /// Messages per second; what the review says unless told.
+    pace: Option<f64>,
+}
+
+/// All reviews.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReviewList {
+    reviews: Vec<ReviewView>,
+}
+
+fn checked_pace(pace: Option<f64>) -> Result<Option<f64>, Problem> {
+    match pace {
+        Some(pace) if !(pace > 0.0 && pace <= PACE_MAX) => {
+            let detail = format!("must be above 0 and at most {PACE_MAX}");
+            Err(Problem::field("/pace", detail))
+        }
+        pace => Ok(pace),
+    }
+}
+
+async fn documents(state: &ApiState) -> Result<Vec<Document>, Problem> {
+    let registry = Arc::clone(&state.registry);
+    Ok(on_disk(move || registry.list(Kind::Review)).await??)
+}
+
+struct Preview {
+    selected: u64,
+    samples: Vec<Receipt>,
+    causes: Vec<CauseCount>,
+}
+
+/// Counts what a review selects and takes samples. Waits for the disk.
+fn preview(receipts: &dyn Receipts, review: &Review) -> Result<Preview, ReceiptsError> {
+    let filter = review.filter();
+    let mut causes = receipts.causes(&filter)?;
+    let Some(cause) = &review.cause else {
+        return Ok(Preview {
+            selected: receipts.count(&filter)?,
+            samples: receipts.list(&filter, None, SAMPLES)?,
+            causes,
+        });
+    };
+    causes.retain(|count| count.cause == *cause);
+    let (mut selected, mut looked, mut below) = (0, 0, None);
+    let mut samples = Vec::new();
+    while looked < COUNTED_MAX {
+        let page = receipts.list(&filter, below, PAGE)?;
+        let Some(last) = page.last() else {
+            break;
+        };
+        below = Some(last.seq);
+        looked += page.len();
+        for receipt in page.into_iter().filter(|receipt| review.selects(receipt)) {
+            selected += 1;
+            if samples.len() < SAMPLES {
+                samples.push(receipt);
+            }
+        }
+    }
+    Ok(Preview {
+        selected,
+        samples,
+        causes,
+    })
+}
+
+/// Make a review: select dead letters, count them and look at some.
+#[utoipa::path(
+    post,
+    path = "/dead-letters/reviews",
+    tag = "dead letters",
+    request_body = ReviewForm,
+    responses((status = 201, description = "the review, to be approved or discarded", body = ReviewView)),
+)]
+pub async fn make(
+    may: May<OperateOwn>,
+    State(state): State<ApiState>,
+    Body(form): Body<ReviewForm>,
+) -> Result<(StatusCode, Json<ReviewView>), Problem> {
+    let mut select = form.select;
+    select.tenant = may.tenant_or(select.tenant)?;
+    select
+        .matches()
+        .map_err(|wrong| Problem::field("/match", wrong))?;
+    if let Some(cause) = &form.cause {
+        bounded::name(cause).map_err(|wrong| Problem::field("/cause", wrong.to_string()))?;
+    }
+    let now = Stamp(state.clock.now());
+    let review = Review {
+        select,
+        cause: form.cause,
+        since: form.since,
+        before: form.before.unwrap_or(now).min(now),
+        pace: checked_pace(form.pace)?.unwrap_or(PACE),
+        state: Decision::Open,
+        selected: 0,
+        below: None,
+        done: 0,
+        skipped: 0,
+        by: may.name.clone(),
+        created_at: now,
+    };
+    let receipts = Arc::clone(&state.receipts);
+    let (preview, mut review) = on_disk(move || {
+        let preview = preview(&*receipts, &review);
+        preview.map(|preview| (preview, review))
+    })
+    .await??;
+    review.selected = preview.selected;
+    let documents = documents(&state).await?;
+    if documents.len() >= REVIEWS_MAX {
+        let detail = format!("there are {REVIEWS_MAX} reviews already");
+        return Err(Problem::new(Code::Conflict, detail));
+    }
+    let numbers = documents
+        .iter()
+        .filter_map(|document| document.id.parse().ok());
+    let number: u64 = numbers.max().unwrap_or(0) + 1;
+    let id = number.to_string();
+    let edit = Edit {
+        kind: Kind::Review,
+        id: id.clone(),
+        value: Some(json!(review).to_string()),
+        expected: Some(0),
+        action: "review.make",
+        detail: json!({ "match": review.select, "selected": review.selected }),
+    };
+    state.change(&may.name, edit).await?;
+    let samples = preview.samples.into_iter().map(MessageView::of_receipt);
+    let causes = preview.causes.into_iter().map(CauseView::from);
+    let view = ReviewView::of(&id, review).with_preview(samples.collect(), causes.collect());
+    Ok((StatusCode::CREATED, Json(view)))
+}
+
+/// List reviews.
+#[utoipa::path(
+    get,
+    path = "/dead-letters/reviews",
+    tag = "dead letters",
+    responses((status = 200, description = "all reviews", body = ReviewList)),
+)]
+pub async fn list(
+    may: May<OperateOwn>,
+    State(state): State<ApiState>,
+) -> Result<Json<ReviewList>, Problem> {
+    let documents = documents(&state).await?;
+    let reviews = documents.iter().filter_map(|document| {
+        let review = Review::of(document)?;
+        let view = |review| ReviewView::of(&document.id, review);
+        review.is_for(&may).then(|| view(review))
+    });
+    Ok(Json(ReviewList {
+        reviews: reviews.collect(),
+    }))
+}
+
+/// Show a review and how far it is.
+#[utoipa::path(
+    get,
+    path = "/dead-letters/reviews/{id}",
+    tag = "dead letters",
+    params(("id" = String, Path, description = "the id of the review")),
+    responses((status = 200, description = "the review", body = ReviewView)),
+)]
+pub async fn get(
+    may: May<OperateOwn>,
+    State(state): State<ApiState>,
+    Asked(Path(id)): Asked<Path<String>>,
+) -> Result<Json<ReviewView>, Problem> {
+    let (_, review) = find(&state, &may, &id).await?;
+    Ok(Json(ReviewView::of(&id, review)))
+}
+
+/// Approve a review: its dead letters re-enter as new messages, at its pace.
+#[utoipa::path(
+    post,
+    path = "/dead-letters/reviews/{id}/approve",
+    tag = "dead letters",
+    params(("id" = String, Path, description = "the id of the review")),
+    request_body(content = Option<ApproveForm>),
+    responses(
+        (status = 200, description = "they re-enter", body = ReviewView),
+        (status = 409, description = "it was decided before", body = crate::problem::ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn approve(
+    may: May<OperateOwn>,
+    State(state): State<ApiState>,
+    Asked(Path(id)): Asked<Path<String>>,
+    Perhaps(form): Perhaps<ApproveForm>,
+) -> Result<Json<ReviewView>, Problem> {
+    let pace = checked_pace(form.pace)?;
+    decide(&state, &may, id, "review.approve", |review| {
+        review.state = Decision::Replaying;
+        review.pace = pace.unwrap_or(review.pace);
+    })
+    .await
+}
+
+/// Discard the dead letters of a review, for good.
+#[utoipa::path(
+    post,
+    path = "/dead-letters/reviews/{id}/discard",
+    tag = "dead letters",
+    params(("id" = String, Path, description = "the id of the review")),
+    responses(
+        (status = 200, description = "they are being discarded", body = ReviewView),
+        (status = 409, description = "it was decided before", body = crate::problem::ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn discard(
+    may: May<OperateOwn>,
+    State(state): State<ApiState>,
+    Asked(Path(id)): Asked<Path<String>>,
+) -> Result<Json<ReviewView>, Problem> {
+    decide(&state, &may, id, "review.discard", |review| {
+        review.state = Decision::Discarding;
+    })
+    .await
+}
+
+async fn find(state: &ApiState, caller: &Caller, id: &str) -> Result<(u64, Review), Problem> {
+    let (registry, wanted) = (Arc::clone(&state.registry), id.to_owned());
+    let document = on_disk(move || registry.get(Kind::Review, &wanted)).await??;
+    let document = document.ok_or_else(|| Problem::not_found("review"))?;
+    Review::of(&document)
+        .filter(|review| review.is_for(caller))
+        .map(|review| (document.version, review))
+        .ok_or_else(|| Problem::not_found("review"))
+}
+
+async fn decide(
+    state: &ApiState,
+    caller: &Caller,
+    id: String,
+    action: &'static str,
+    decision: impl FnOnce(&mut Review),
+) -> Result<Json<ReviewView>, Problem> {
+    let (version, mut review) = find(state, caller, &id).await?;
+    if review.state != Decision::Open {
+        return Err(Problem::new(
+            Code::ReviewClosed,
+            format!("review {id} was decided before"),
+        ));
+    }
+    decision(&mut review);
+    let edit = Edit {
+        kind: Kind::Review,
+        id: id.clone(),
+        value: Some(json!(review).to_string()),
+        expected: Some(version),
+        action,
+        detail: json!({ "selected": review.selected, "pace": review.pace }),
+    };
+    state.change(&caller.name, edit).await?;
+    state.replays.wake();
+    Ok(Json(ReviewView::of(&id, review)))
+}

@@ -1,0 +1,9 @@
+//! Dead letters: listed, grouped by cause, reviewed, replayed or discarded.
+//!
+//! In reading order: [`list`], [`review`] (what is stored and shown), [`decide`]
+//! (made, approved, discarded), [`replay`] (carried out at a pace).
+
+pub mod decide;
+pub mod list;
+pub mod replay;
+pub mod review;

@@ -1,0 +1,48 @@
+//! The REST API of Outflow: submit, ask, change; and the page that shows it.
+//!
+//! It decides nothing about delivery. It reads what people and programs write,
+//! says what is wrong with it, makes changes durable before they take effect,
+//! and passes questions on to the node.
+//!
+//! In reading order: [`serve`](mod@serve) and [`server`] (connections, routes,
+//! bounds), [`state`], [`ask`](mod@ask) (how the node and the disk are asked);
+//! [`problem`] (how requests are refused), [`grant`] and [`auth`] (who may),
+//! [`extract`], [`bounded`], [`stamp`] (what requests bring); [`messages`]; what
+//! operators set: [`book`] (what is in force), [`changes`], [`accounts`],
+//! [`policies`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
+//! [`lanes`], [`limits`], [`dead_letters`], [`events`], [`notices`], [`health`]; then
+//! [`chores`] (what happens by itself) and [`document`] (OpenAPI).
+
+pub mod accounts;
+pub mod ask;
+pub mod audit;
+pub mod auth;
+pub mod book;
+pub mod bounded;
+pub mod changes;
+pub mod chores;
+pub mod dead_letters;
+pub mod document;
+pub mod events;
+pub mod extract;
+pub mod governed;
+pub mod grant;
+pub mod health;
+pub mod lanes;
+pub mod limits;
+pub mod messages;
+pub mod notices;
+pub mod pauses;
+pub mod policies;
+pub mod problem;
+pub mod serve;
+pub mod server;
+pub mod stamp;
+pub mod state;
+pub mod tokens;
+
+pub use book::{AccountSink, StartValues};
+pub use events::Events;
+pub use serve::{serve, serve_through};
+pub use server::{openapi, router};
+pub use state::{ApiState, Bounds, Clock, Metrics, Parts, Readiness};

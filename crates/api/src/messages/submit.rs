@@ -1,0 +1,260 @@
+//! `POST /messages`: one message, a batch, or a line each.
+//!
+//! The answer comes when the messages are durable. A request is parsed once and
+//! handed over as one batch; bodies are shared by all recipients of a message.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use outflow_core::message::State as MessageState;
+use outflow_core::message_id::MessageId;
+use outflow_ports::intake::Given;
+use outflow_ports::letter::Envelope;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::form::SubmitForm;
+use super::plan::{Origin, Plan, Planner};
+use crate::ask::{ask, on_disk};
+use crate::auth::{Caller, May, Submit};
+use crate::bounded;
+use crate::extract::{Media, hold, media_type, unsupported};
+use crate::problem::{Code, FieldError, Problem, ProblemBody};
+use crate::state::ApiState;
+
+/// Requests larger than this are planned away from the executor, so that others
+/// need not wait for them.
+const LARGE_BYTES: usize = 256 << 10;
+
+/// A message that was accepted.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Accepted {
+    /// Its id.
+    id: String,
+    /// `queued`, or what has become of it if its idempotency key was known.
+    state: &'static str,
+}
+
+/// What became of each message of a batch.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BatchAnswer {
+    accepted: Vec<AcceptedOne>,
+    rejected: Vec<RejectedOne>,
+}
+
+/// A message of a batch that was accepted.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AcceptedOne {
+    /// Which message of the request.
+    index: usize,
+    /// Its id.
+    id: String,
+    /// Its recipient, if the message had several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+}
+
+/// A message of a batch that was not accepted.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RejectedOne {
+    /// Which message of the request.
+    index: usize,
+    /// Why.
+    error: ProblemBody,
+}
+
+/// One message, or what became of several.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum SubmitAnswer {
+    /// One message for one recipient.
+    One(Accepted),
+    /// Several messages or recipients.
+    Several(BatchAnswer),
+}
+
+/// Submit messages. The answer comes when they are on the disk. Repeating a
+/// request with the same idempotency key does not send anything twice.
+#[utoipa::path(
+    post,
+    path = "/messages",
+    tag = "messages",
+    params(("Idempotency-Key" = Option<String>, Header, description = "covers the whole request")),
+    request_body(content((SubmitForm = "application/json"), (String = "application/x-ndjson"))),
+    responses(
+        (status = 202, description = "accepted and durable", body = SubmitAnswer),
+        (status = 400, description = "not JSON", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "the idempotency key was used for other content", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 413, description = "too large", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "neither JSON nor NDJSON", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "no message can be accepted", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn submit(
+    may: May<Submit>,
+    State(state): State<ApiState>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let media = media_type(request.headers()).ok_or_else(unsupported)?;
+    let key = request_key(request.headers())?;
+    let held = hold(request, &state, state.bounds.request_bytes_max).await?;
+    let plan = if held.bytes.len() > LARGE_BYTES {
+        let (state, caller) = (state.clone(), (*may).clone());
+        on_disk(move || plan(&state, &caller, key.as_deref(), &held.bytes, media)).await??
+    } else {
+        plan(&state, &may, key.as_deref(), &held.bytes, media)?
+    };
+    let Plan {
+        submissions,
+        origins,
+        rejected,
+        is_batch,
+    } = plan;
+    if submissions.is_empty() {
+        return Err(all_rejected(rejected));
+    }
+    let given = ask(|then| state.intake.submit(submissions, then)).await??;
+    match is_batch {
+        false => one(&state, &origins, &given).await,
+        true => several(&state, origins, &given, rejected).await,
+    }
+}
+
+fn plan(
+    state: &ApiState,
+    caller: &Caller,
+    request_key: Option<&str>,
+    bytes: &[u8],
+    media: Media,
+) -> Result<Plan, Problem> {
+    let planner = Planner {
+        caller,
+        now: state.clock.now(),
+        naming: &state.naming,
+        request_key,
+        message_bytes_max: state.bounds.message_bytes_max,
+    };
+    planner.plan(bytes, media)
+}
+
+fn request_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get("idempotency-key") else {
+        return Ok(None);
+    };
+    let key = value.to_str().unwrap_or_default();
+    bounded::idempotency_key(key).map_err(|wrong| {
+        let detail = format!("the Idempotency-Key header {wrong}");
+        Problem::new(Code::InvalidQuery, detail)
+    })?;
+    Ok(Some(key.to_owned()))
+}
+
+/// Nothing of a batch can be accepted: all errors, message by message.
+fn all_rejected(rejected: Vec<(usize, Problem)>) -> Problem {
+    let mut errors: Vec<FieldError> = Vec::new();
+    let mut first = None;
+    for (_, problem) in rejected {
+        errors.extend(problem.errors().iter().cloned());
+        first.get_or_insert(problem);
+    }
+    match first {
+        Some(problem) if errors.is_empty() => problem,
+        _ => Problem::invalid(errors),
+    }
+}
+
+async fn one(state: &ApiState, origins: &[Origin], given: &[Given]) -> Result<Response, Problem> {
+    let (Some(origin), Some(given)) = (origins.first(), given.first()) else {
+        return Err(Problem::new(Code::Internal, "the store lost count"));
+    };
+    let now = match given.known {
+        true => repeated(state, origin, given).await?,
+        false => MessageState::Queued,
+    };
+    let accepted = Accepted {
+        id: id_of(given),
+        state: now.as_str(),
+    };
+    Ok((StatusCode::ACCEPTED, Json(SubmitAnswer::One(accepted))).into_response())
+}
+
+async fn several(
+    state: &ApiState,
+    origins: Vec<Origin>,
+    given: &[Given],
+    rejected: Vec<(usize, Problem)>,
+) -> Result<Response, Problem> {
+    let mut accepted = Vec::with_capacity(origins.len());
+    let mut rejected: Vec<RejectedOne> = rejected
+        .into_iter()
+        .map(|(index, problem)| refused(index, problem))
+        .collect();
+    let mut conflict = None;
+    for (origin, given) in origins.into_iter().zip(given) {
+        if given.known
+            && let Err(problem) = repeated(state, &origin, given).await
+        {
+            conflict.get_or_insert_with(|| problem.clone());
+            rejected.push(refused(origin.index, problem));
+            continue;
+        }
+        accepted.push(AcceptedOne {
+            index: origin.index,
+            id: id_of(given),
+            to: origin.to,
+        });
+    }
+    match conflict {
+        Some(conflict) if accepted.is_empty() => Err(conflict),
+        _ => {
+            rejected.sort_by_key(|one| one.index);
+            let answer = SubmitAnswer::Several(BatchAnswer { accepted, rejected });
+            Ok((StatusCode::ACCEPTED, Json(answer)).into_response())
+        }
+    }
+}
+
+fn refused(index: usize, problem: Problem) -> RejectedOne {
+    RejectedOne {
+        index,
+        error: problem.body(),
+    }
+}
+
+fn id_of(given: &Given) -> String {
+    MessageId::new(given.accepted_at, given.seq).to_string()
+}
+
+/// The state of a message whose idempotency key was known, if it had the same
+/// content. What is no longer kept cannot be compared, and counts as the same.
+async fn repeated(
+    state: &ApiState,
+    origin: &Origin,
+    given: &Given,
+) -> Result<MessageState, Problem> {
+    let seq = given.seq;
+    let live = ask(|then| state.query.message(seq, then)).await?;
+    let receipts = Arc::clone(&state.receipts);
+    let (now, envelope) = on_disk(move || match live {
+        Some(live) => {
+            let envelope = live.parcel.and_then(|parcel| parcel.read_envelope().ok());
+            Ok::<_, Problem>((live.state, envelope.map(|bytes| bytes.to_vec())))
+        }
+        None => match receipts.get(seq)? {
+            Some(receipt) => Ok((receipt.state, Some(receipt.envelope))),
+            None => Ok((MessageState::Queued, None)),
+        },
+    })
+    .await??;
+    let before = envelope.and_then(|bytes| Envelope::from_bytes(&bytes).ok());
+    match before {
+        Some(before) if before.digest != origin.digest => Err(Problem::new(
+            Code::IdempotencyConflict,
+            format!("message {} has this key and other content", id_of(given)),
+        )),
+        _ => Ok(now),
+    }
+}

@@ -1,0 +1,105 @@
+//! From what the node tells of itself to notices for those who listen.
+//!
+//! While nobody listens this costs one look at a counter: events come at the
+//! rate of messages, on the node's thread.
+
+use outflow_core::engine::action::Alert;
+use outflow_core::flow::FlowKey;
+use outflow_core::message_id::MessageId;
+use outflow_telemetry::{Event, Sink};
+use serde_json::{Value, json};
+
+use crate::events::{Events, Notice, NoticeKind};
+use crate::messages::view::ErrorView;
+use crate::stamp::Stamp;
+
+impl Sink for Events {
+    fn emit(&self, event: &Event<'_>) {
+        if self.has_listeners()
+            && let Some(notice) = notice(event)
+        {
+            self.publish(notice);
+        }
+    }
+}
+
+fn notice(event: &Event<'_>) -> Option<Notice> {
+    match event {
+        Event::Settled(settled) => {
+            let more = json!({
+                "state": settled.state.as_str(),
+                "account": settled.account,
+                "last_error": settled.error.map(ErrorView::of),
+                "age_s": settled.age.map(|age| age.as_secs_f64()),
+            });
+            Some(about(
+                NoticeKind::Settled,
+                settled.message,
+                settled.key,
+                more,
+            ))
+        }
+        Event::Died {
+            message,
+            key,
+            account,
+            letter,
+        } => {
+            let more = json!({
+                "state": "dead",
+                "account": account,
+                "cause": letter.cause.as_str(),
+                "attempts": letter.attempts,
+                "last_error": ErrorView::of(&letter.error),
+            });
+            Some(about(NoticeKind::Settled, *message, key, more))
+        }
+        Event::Deferred {
+            message,
+            key,
+            until,
+            attempted,
+        } => {
+            let more = json!({ "until": Stamp(*until), "attempted": attempted });
+            Some(about(NoticeKind::Deferred, *message, key, more))
+        }
+        Event::Alert(alert) => Some(Notice {
+            kind: NoticeKind::Alert,
+            tenant: None,
+            data: alerted(alert).to_string().into(),
+        }),
+        _ => None,
+    }
+}
+
+/// A notice about one message.
+fn about(kind: NoticeKind, id: Option<MessageId>, key: &FlowKey, more: Value) -> Notice {
+    let mut data = json!({
+        "id": id.map(|id| id.to_string()),
+        "tenant": key.tenant.as_str(),
+        "class": key.class.as_str(),
+        "campaign": key.campaign.as_ref().map(|name| name.as_str()),
+        "pool": key.pool.as_str(),
+        "destination": key.destination.to_string(),
+    });
+    if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
+        data.extend(more);
+    }
+    Notice {
+        kind,
+        tenant: Some(key.tenant.clone()),
+        data: data.to_string().into(),
+    }
+}
+
+fn alerted(alert: &Alert) -> Value {
+    match alert {
+        Alert::StoreFailing => json!({ "what": "store_failing" }),
+        Alert::StoreRecovered => json!({ "what": "store_recovered" }),
+        Alert::LedgerAway { key } => json!({ "what": "ledger_away", "limit": key.to_string() }),
+        Alert::Authentication { account } => {
+            json!({ "what": "authentication", "account": account.as_str() })
+        }
+        Alert::WorkerLost { .. } => json!({ "what": "worker_lost" }),
+    }
+}

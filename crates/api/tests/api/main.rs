@@ -1,0 +1,15 @@
+//! The API over ports in memory: what it takes, what it refuses, and to whom.
+
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
+
+mod book;
+mod connections;
+mod documents;
+mod events;
+mod messages;
+mod replays;
+mod scopes;
+mod shelves;
+mod submissions;
+mod tenants;
+mod world;

@@ -1,0 +1,167 @@
+//! A tenant's token: its own, and nothing else.
+
+use outflow_core::message::State;
+use serde_json::{Value, json};
+
+use crate::world::{World, message};
+
+#[tokio::test]
+async fn a_tenants_token_speaks_for_its_tenant_only() {
+    let world = World::new();
+    let acme = world
+        .token(json!({ "scope": "submit", "tenant": "acme" }))
+        .await;
+    let body = message(json!({ "tenant": "other" }));
+    let sent = world.call(&acme, "POST", "/api/v1/messages", body).await;
+    assert_eq!(sent.status, 202);
+    assert_eq!(
+        world.node.messages()[0].key.tenant.as_str(),
+        "acme",
+        "its tenant overrides"
+    );
+    let theirs = world
+        .post("/api/v1/messages", message(json!({ "tenant": "other" })))
+        .await
+        .json();
+    let theirs = theirs["id"].as_str().unwrap();
+    for (method, path) in [
+        ("GET", format!("/api/v1/messages/{theirs}")),
+        ("GET", format!("/api/v1/messages/{theirs}/explain")),
+        ("DELETE", format!("/api/v1/messages/{theirs}")),
+        ("GET", "/api/v1/messages?tenant=other".to_owned()),
+    ] {
+        let answer = world.call(&acme, method, &path, Value::Null).await;
+        assert_eq!(answer.status, 404, "{method} {path}");
+    }
+    let listed = world
+        .call(&acme, "GET", "/api/v1/messages", Value::Null)
+        .await
+        .json();
+    let tenants: Vec<&Value> = listed["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["tenant"])
+        .collect();
+    assert_eq!(tenants, ["acme"]);
+    let own = sent.json()["id"].as_str().unwrap().to_owned();
+    let path = format!("/api/v1/messages/{own}");
+    let gone = world.call(&acme, "DELETE", &path, Value::Null).await;
+    assert_eq!(gone.json()["state"], "cancelled");
+
+    // Settled messages of others do not exist either.
+    let live = world.node.messages().remove(0);
+    crate::replays::settle(&world, &live, State::Bounced);
+    let path = format!("/api/v1/messages/{theirs}");
+    assert_eq!(
+        world.call(&acme, "GET", &path, Value::Null).await.status,
+        404
+    );
+    let done = world
+        .call(&acme, "GET", "/api/v1/messages?state=bounced", Value::Null)
+        .await;
+    assert_eq!(done.json()["messages"], json!([]));
+    assert_eq!(world.get(&path).await.json()["state"], "bounced");
+}
+
+#[tokio::test]
+async fn a_token_covers_its_classes_pools_and_domains() {
+    let world = World::new();
+    let token = world
+        .token(json!({
+            "scope": "submit",
+            "classes": ["low"],
+            "pools": ["bulk"],
+            "from_domains": ["SHOP.example"],
+        }))
+        .await;
+    let good = json!({ "class": "low", "pool": "bulk" });
+    let cases = [
+        (json!({}), 202),
+        (json!({ "class": "critical" }), 403),
+        (json!({ "pool": "default" }), 403),
+        (json!({ "from": "a@sub.shop.example" }), 403),
+        (json!({ "from": "a@SHOP.example" }), 202),
+    ];
+    for (fields, status) in cases {
+        let mut body = message(good.clone());
+        let into = body.as_object_mut().unwrap();
+        into.extend(fields.as_object().unwrap().clone());
+        let answer = world.call(&token, "POST", "/api/v1/messages", body).await;
+        assert_eq!(answer.status, status, "{fields}: {}", answer.text);
+    }
+    let wrong = json!({ "name": "x", "scope": "admin", "tenant": "acme", "classes": ["x"], "from_domains": [".."] });
+    let answer = world.post("/api/v1/tokens", wrong).await;
+    assert_eq!(
+        answer.pointers(),
+        ["/tenant", "/classes/0", "/from_domains/0"]
+    );
+}
+
+#[tokio::test]
+async fn a_tenants_operator_pauses_and_moves_its_own() {
+    let world = World::new();
+    let acme = world
+        .token(json!({ "scope": "operator", "tenant": "acme" }))
+        .await;
+    let pause = |matches: Value| json!({ "match": matches, "reason": "storm" });
+    let paths = "/api/v1/pauses";
+    let made = world
+        .call(&acme, "POST", paths, pause(json!({ "isp": "Gmail" })))
+        .await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    assert_eq!(
+        made.json()["match"],
+        json!({ "tenant": "acme", "isp": "google" })
+    );
+    let others = world
+        .call(&acme, "POST", paths, pause(json!({ "tenant": "b" })))
+        .await;
+    assert_eq!(others.status, 404);
+    let account = world
+        .call(&acme, "POST", paths, pause(json!({ "account": "ses-1" })))
+        .await;
+    assert_eq!(account.status, 403);
+    let wide = world
+        .post(paths, pause(json!({ "class": "low" })))
+        .await
+        .json();
+    let seen = world.call(&acme, "GET", paths, Value::Null).await.json();
+    assert_eq!(seen["pauses"].as_array().unwrap().len(), 1);
+    let path = format!("{paths}/{}", wide["id"].as_str().unwrap());
+    assert_eq!(
+        world.call(&acme, "DELETE", &path, Value::Null).await.status,
+        404
+    );
+    assert_eq!(
+        world
+            .call(&world.admin, "DELETE", &path, Value::Null)
+            .await
+            .status,
+        204
+    );
+    assert_eq!(world.node.state.lock().unwrap().pauses.len(), 1);
+
+    let bulk = json!({ "action": "cancel", "match": { "campaign": "q4" }, "dry_run": true });
+    let answer = world
+        .call(&acme, "POST", "/api/v1/messages/bulk", bulk)
+        .await;
+    assert_eq!(
+        answer.json(),
+        json!({ "action": "cancel", "matched": 0, "dry_run": true })
+    );
+    let bulks = world.node.state.lock().unwrap().bulks.clone();
+    assert_eq!(
+        bulks,
+        [(
+            "Cancel".to_owned(),
+            "tenant:acme/campaign:q4".to_owned(),
+            true
+        )]
+    );
+    let all = json!({ "action": "cancel", "match": {} });
+    assert_eq!(
+        world.post("/api/v1/messages/bulk", all).await.pointers(),
+        ["/match"]
+    );
+}

@@ -1,0 +1,214 @@
+//! Who writes receipts: a thread that reads what a receipt needs back from the
+//! journal and hands it to the record.
+//!
+//! The store hands over 80 bytes for each message that is done with. If the
+//! record falls behind, those wait here; beyond a number the store takes no new
+//! messages, so this queue is bounded by that number and what was alive.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use outflow_core::message::{Seq, State};
+use outflow_core::retry::dead_letter::LastError;
+use outflow_core::time::Wall;
+use outflow_ports::receipts::{Happening, Receipt};
+
+use crate::index::Finished;
+use crate::journal::entry::{Entry, OldKey};
+use crate::journal::segment::Kind;
+use crate::journal::words::{self, Detail};
+use crate::library::Library;
+use crate::record::{KeptReceipts, Record};
+use crate::timeline;
+
+/// Receipts handed over at once.
+const SLICE: usize = 1_000;
+/// Receipts that the record may still have to write before more are made.
+const BACKLOG_MAX: usize = 50_000;
+/// How long to wait for the record before looking again.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// What is handed to the clerk, in the order of the journal.
+#[derive(Default)]
+pub struct Papers {
+    pub finished: Vec<Finished>,
+    pub feedback: Vec<(Seq, Wall, LastError)>,
+    pub keys: Vec<OldKey>,
+    /// Everything up to here is in these papers or in earlier ones.
+    pub through: u64,
+}
+
+/// A handle to the thread; it ends when the handle is dropped.
+pub struct Clerk {
+    papers: Option<Sender<Papers>>,
+    thread: Option<JoinHandle<()>>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Clerk {
+    pub fn start(
+        record: Record,
+        library: Arc<Library>,
+        receipts: KeptReceipts,
+    ) -> io::Result<Self> {
+        let (sender, papers) = channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let desk = Desk {
+            record,
+            library,
+            receipts,
+            waiting: Arc::clone(&waiting),
+        };
+        let thread = thread::Builder::new()
+            .name("outflow-clerk".into())
+            .spawn(move || desk.run(&papers))?;
+        Ok(Self {
+            papers: Some(sender),
+            thread: Some(thread),
+            waiting,
+        })
+    }
+
+    pub fn hand_over(&self, papers: Papers) {
+        self.waiting
+            .fetch_add(papers.finished.len(), Ordering::Relaxed);
+        if let Some(sender) = &self.papers {
+            // A clerk that is gone leaves the record behind; the journal keeps
+            // what it needs to catch up at the next start.
+            let _ = sender.send(papers);
+        }
+    }
+
+    /// Messages that wait for their receipt.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Clerk {
+    fn drop(&mut self) {
+        self.papers = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Desk {
+    record: Record,
+    library: Arc<Library>,
+    receipts: KeptReceipts,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Desk {
+    fn run(&self, papers: &Receiver<Papers>) {
+        while let Ok(paper) = papers.recv() {
+            let keys = paper.keys.iter();
+            let keys = keys.map(|it| (it.hash, it.seq, it.accepted_at, it.until));
+            let keys: Vec<_> = keys.collect();
+            if !keys.is_empty() {
+                self.record.remember_keys(keys);
+            }
+            let mut slices = paper.finished.chunks(SLICE).peekable();
+            while let Some(slice) = slices.next() {
+                while self.record.backlog() > BACKLOG_MAX {
+                    self.record.wait_applied(u64::MAX, PATIENCE);
+                }
+                let kept = slice.iter().filter(|it| self.receipts.keeps(it.state));
+                let receipts = kept.map(|it| self.receipt(it)).collect();
+                self.waiting.fetch_sub(slice.len(), Ordering::Relaxed);
+                if slices.peek().is_some() {
+                    let before = slice.last().map_or(0, |it| it.end.position());
+                    self.record.settle(receipts, before);
+                } else {
+                    self.record.settle(receipts, paper.through);
+                }
+            }
+            if paper.finished.is_empty() {
+                self.record.settle(Vec::new(), paper.through);
+            }
+            for (seq, at, error) in paper.feedback {
+                self.record.feedback(seq, at, error);
+            }
+        }
+    }
+
+    fn receipt(&self, it: &Finished) -> Receipt {
+        let read = timeline::read(&self.library, it.root, it.latest).ok();
+        let (root, mut events) = match read {
+            Some((root, events)) => (Some(root), events),
+            None => (None, Vec::new()),
+        };
+        let written = root.as_ref().and_then(timeline::Root::written);
+        let end = self.end(it);
+        let last = events.iter().rev();
+        let mut last = last.filter_map(|event| event.error.as_ref().map(|error| (event, error)));
+        let last = last
+            .next()
+            .map(|(event, error)| (event.account.clone(), error.clone()));
+        let (last_account, last_error) = last.unzip();
+        events.push(Happening {
+            at: it.at,
+            what: it.state.as_str().to_owned(),
+            account: end.detail.account.clone(),
+            until: None,
+            error: end.detail.error.clone(),
+        });
+        Receipt {
+            seq: it.seq,
+            key: (*it.key).clone(),
+            state: it.state,
+            accepted_at: written.map_or(it.at, |written| written.accepted_at),
+            settled_at: it.at,
+            attempts: end.attempts.unwrap_or_else(|| attempts(it)),
+            account: end.detail.account.or(last_account.flatten()),
+            error: end.detail.error.or(last_error),
+            cause: end.cause,
+            envelope: written.map_or_else(Vec::new, |written| written.envelope.to_vec()),
+            events,
+        }
+    }
+
+    /// What the record that ended a message says.
+    fn end(&self, it: &Finished) -> End {
+        let Ok((kind, payload)) = self.library.read(Kind::Envelope, it.end) else {
+            return End::default();
+        };
+        match Entry::read(kind, &payload) {
+            Some(Entry::Settlement { mut detail, .. }) => End {
+                detail: words::read_detail(&mut detail).unwrap_or_default(),
+                ..End::default()
+            },
+            Some(Entry::Dead {
+                mut detail,
+                cause,
+                attempts,
+                ..
+            }) => End {
+                detail: words::read_detail(&mut detail).unwrap_or_default(),
+                attempts: Some(attempts),
+                cause: Some(cause),
+            },
+            _ => End::default(),
+        }
+    }
+}
+
+/// A message that was delivered or bounced was tried once more than its
+/// deferrals count.
+fn attempts(it: &Finished) -> u16 {
+    let tried = matches!(it.state, State::Delivered | State::Bounced);
+    it.attempts.saturating_add(u16::from(tried))
+}
+
+#[derive(Default)]
+struct End {
+    detail: Detail,
+    attempts: Option<u16>,
+    cause: Option<outflow_core::retry::schedule::DeathCause>,
+}

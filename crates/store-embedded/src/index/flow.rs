@@ -1,0 +1,83 @@
+//! One flow in the store: its messages by where they stand.
+
+use std::sync::Arc;
+
+use outflow_core::flow::FlowKey;
+use outflow_core::message::Seq;
+
+use super::list::List;
+use super::slots::Stand;
+use crate::journal::place::Place;
+
+/// The messages of one flow.
+#[derive(Debug)]
+pub struct Flow {
+    pub key: Arc<FlowKey>,
+    /// Where its name was last written; nowhere if that is to be done again.
+    pub named: Place,
+    /// Live messages, wherever they are.
+    pub live: u32,
+    /// Messages on their way to the disk, at least.
+    pub pending: u32,
+    pub fresh: List,
+    pub due: List,
+    pub later: List,
+    pub aside: List,
+    /// Handed out, leaving or expiring.
+    pub out: List,
+    /// Cancellations and moves that are not durable yet, and of these the lost
+    /// ones, which will come again. Up to `swept` nothing is handed out.
+    pub sweeps: u32,
+    pub sweeps_lost: u32,
+    pub swept: Seq,
+    /// Messages that the engine will be told of: new ones, and others.
+    pub accepted: u32,
+    pub ready: u32,
+}
+
+impl Flow {
+    pub fn new(key: Arc<FlowKey>) -> Self {
+        Self {
+            key,
+            named: Place::NONE,
+            live: 0,
+            pending: 0,
+            fresh: List::default(),
+            due: List::default(),
+            later: List::default(),
+            aside: List::default(),
+            out: List::default(),
+            sweeps: 0,
+            sweeps_lost: 0,
+            swept: Seq(0),
+            accepted: 0,
+            ready: 0,
+        }
+    }
+
+    /// The list of a stand, if there is one.
+    pub fn list_mut(&mut self, stand: Stand) -> Option<&mut List> {
+        match stand {
+            Stand::Fresh => Some(&mut self.fresh),
+            Stand::Due => Some(&mut self.due),
+            Stand::Later => Some(&mut self.later),
+            Stand::Aside => Some(&mut self.aside),
+            Stand::Held | Stand::Leaving | Stand::Expiring => Some(&mut self.out),
+            Stand::Free | Stand::Dead => None,
+        }
+    }
+
+    /// Whether a message must not be handed out for now.
+    pub fn is_swept(&self, seq: Seq) -> bool {
+        self.sweeps > 0 && seq <= self.swept
+    }
+
+    /// Forgets what a crash forgets.
+    pub fn forget(&mut self) {
+        *self = Self {
+            live: self.live,
+            named: self.named,
+            ..Self::new(Arc::clone(&self.key))
+        };
+    }
+}

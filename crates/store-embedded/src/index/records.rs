@@ -1,0 +1,337 @@
+//! What records do to messages.
+//!
+//! A record takes its message out of the queue when it is handed over, so that
+//! nobody is given a message that is being cancelled; it has its effect when it
+//! is durable. A lost record leaves the message out: the record comes again, or
+//! a crash forgets both.
+//!
+//! A sweep (all of a flow is cancelled or moved) reaches what waits when it is
+//! durable, not what was handed out before. After a crash nobody knows any more
+//! what was handed out, so the record says which messages it does not reach.
+
+use outflow_core::engine::SavedLimit;
+use outflow_core::engine::action::{Attempt, Hasten, Record};
+use outflow_core::handle::FlowId;
+use outflow_core::message::{Seq, State};
+use outflow_core::time::Wall;
+
+use super::slots::{Slot, Stamp, Stand};
+use super::{Index, Reserved};
+use crate::journal::entry::{Context, Tried};
+use crate::journal::place::Place;
+use crate::journal::task::Numbered;
+
+impl Index {
+    /// Takes a new message in.
+    pub fn accept(&mut self, now: Wall, it: &Numbered) {
+        let seq = it.given.seq;
+        let not_before = it
+            .message
+            .not_before
+            .filter(|at| *at > it.given.accepted_at);
+        let slot = Slot {
+            root: it.root,
+            body: it.body,
+            recipient: it.message.recipient.0,
+            key: it.key,
+            flow: it.message.flow.0,
+            expires_at: Stamp::of(it.message.expires_at),
+            accepted_at: Stamp::of(it.given.accepted_at),
+            stand: Stand::Dead,
+            ..Slot::default()
+        };
+        let expires_at = slot.expires_at.wall();
+        self.add(seq, slot, it.message.cost, not_before);
+        self.expiry.insert(now, expires_at, seq);
+        match not_before {
+            Some(at) => {
+                self.put(seq, Stand::Later);
+                self.due.insert(now, at, seq);
+            }
+            None => self.queue(seq, true),
+        }
+    }
+
+    /// A record is on its way to the disk. What it needs to be replayed.
+    pub fn expect(&mut self, at: Wall, record: &Record) -> Context {
+        let mut context = Context {
+            at,
+            ..Context::default()
+        };
+        match record {
+            Record::Deferral { seq, .. } => {
+                let slot = self.slots.get(*seq);
+                let more = slot.and_then(|slot| self.more(*seq, slot));
+                context.before = more.map_or(Place::NONE, |more| more.latest);
+                self.take_out(*seq, true);
+            }
+            Record::Settlement { seq, .. } | Record::Dead { seq, .. } => {
+                self.take_out(*seq, false);
+            }
+            Record::Cancelled { flow, through } => {
+                self.sweep(*flow, *through);
+                context.except = self.out_of_reach(*flow, *through);
+            }
+            Record::Moved {
+                flow,
+                through,
+                held,
+                ..
+            } => {
+                self.sweep(*flow, *through);
+                context.except = self.out_of_reach(*flow, *through);
+                for &seq in held {
+                    self.take_out(seq, false);
+                }
+            }
+            Record::Reservation { .. } | Record::Feedback { .. } | Record::Hastened { .. } => {}
+        }
+        context
+    }
+
+    /// A record is durable, at `place`.
+    pub fn apply(&mut self, now: Wall, record: Record, context: &Context, place: Place) {
+        let at = context.at;
+        match record {
+            Record::Deferral {
+                seq,
+                until,
+                attempt,
+                ..
+            } => self.defer(now, seq, until, attempt.as_deref(), place),
+            Record::Settlement { seq, state, .. } => self.settle(at, seq, state, place),
+            Record::Dead { seq, .. } => self.settle(at, seq, State::Dead, place),
+            Record::Cancelled { flow, through } => {
+                for seq in self.swept(flow, through) {
+                    self.settle(at, seq, State::Cancelled, place);
+                }
+                self.end_sweep(now, flow);
+            }
+            Record::Moved {
+                flow,
+                to,
+                through,
+                held,
+            } => {
+                self.relocate(now, flow, to, through, &held);
+                self.end_sweep(now, flow);
+            }
+            Record::Reservation { key, saved, block } => {
+                // The state was saved before this block and after all blocks
+                // before it, so it knows those.
+                let limit = SavedLimit {
+                    saved,
+                    reserved_since: u64::from(block),
+                };
+                self.limits
+                    .insert((*key).clone(), Reserved { limit, place });
+            }
+            Record::Hastened { flow, which } => self.hasten(at, flow, which),
+            Record::Feedback { seq, error, .. } => self.feedback.push((seq, at, *error)),
+        }
+    }
+
+    /// A record did not reach the disk. It will come again.
+    pub fn lose(&mut self, record: &Record) {
+        match record {
+            Record::Deferral { seq, .. }
+            | Record::Settlement { seq, .. }
+            | Record::Dead { seq, .. } => {
+                self.one_record_less(*seq);
+            }
+            Record::Cancelled { flow, .. } => self.lose_sweep(*flow),
+            Record::Moved { flow, held, .. } => {
+                self.lose_sweep(*flow);
+                for &seq in held {
+                    self.one_record_less(seq);
+                }
+            }
+            Record::Reservation { .. } | Record::Feedback { .. } | Record::Hastened { .. } => {}
+        }
+    }
+
+    /// Messages that wait for their time are due now.
+    fn hasten(&mut self, at: Wall, flow: FlowId, which: Hasten) {
+        let seqs: Vec<Seq> = match which {
+            Hasten::One(seq) => vec![seq],
+            Hasten::Through(through) => {
+                let later = self.flow(flow).map(|flow| flow.later).unwrap_or_default();
+                let later = later.iter(&self.slots);
+                later.filter(|seq| *seq <= through).collect()
+            }
+        };
+        for seq in seqs {
+            let is_meant = |slot: &Slot| slot.stand == Stand::Later && slot.flow() == flow;
+            if self.slots.get(seq).is_some_and(is_meant) {
+                if let Some(more) = self.more_mut(seq) {
+                    more.due_at = Some(at);
+                }
+                self.queue(seq, false);
+            }
+        }
+    }
+
+    fn take_out(&mut self, seq: Seq, deferring: bool) {
+        if self.live(seq).is_none() {
+            return;
+        }
+        self.put(seq, Stand::Leaving);
+        if let Some(slot) = self.slots.get_mut(seq) {
+            slot.flags.add_record();
+            slot.flags.set_deferring(deferring);
+        }
+    }
+
+    /// Whether the message lives and no other record about it is under way.
+    fn one_record_less(&mut self, seq: Seq) -> bool {
+        if self.live(seq).is_none() {
+            return false;
+        }
+        let Some(slot) = self.slots.get_mut(seq) else {
+            return false;
+        };
+        slot.flags.take_record();
+        slot.flags.records() == 0
+    }
+
+    fn defer(&mut self, now: Wall, seq: Seq, until: Wall, attempt: Option<&Attempt>, place: Place) {
+        if self.live(seq).is_none() {
+            return;
+        }
+        let is_last = self.one_record_less(seq);
+        let Some(more) = self.more_mut(seq) else {
+            return;
+        };
+        more.due_at = Some(until);
+        more.latest = place;
+        if let Some(attempt) = attempt {
+            more.tried = Tried {
+                attempts: attempt.attempts,
+                first_attempt_at: attempt.first_attempt_at,
+                last_delay: attempt.delay,
+                dead: false,
+            };
+        }
+        if is_last {
+            self.put(seq, Stand::Later);
+            self.due.insert(now, until, seq);
+            self.watch_again(now, seq);
+        }
+    }
+
+    /// A message whose expiry passed while it was out is told of again.
+    fn watch_again(&mut self, now: Wall, seq: Seq) {
+        if let Some(slot) = self.slots.get_mut(seq)
+            && slot.flags.overdue()
+        {
+            slot.flags.set_overdue(false);
+            let expires_at = slot.expires_at.wall();
+            self.expiry.insert(now, expires_at, seq);
+        }
+    }
+
+    /// Sets the messages of a flow aside that wait in its queue.
+    fn sweep(&mut self, id: FlowId, through: Seq) {
+        let Some(flow) = self.flow_mut(id) else {
+            return;
+        };
+        if flow.sweeps_lost > 0 {
+            flow.sweeps_lost -= 1;
+        } else {
+            flow.sweeps += 1;
+        }
+        flow.swept = flow.swept.max(through);
+        let (due, fresh) = (flow.due, flow.fresh);
+        let queued = due.iter(&self.slots).chain(fresh.iter(&self.slots));
+        let queued: Vec<Seq> = queued.filter(|seq| *seq <= through).collect();
+        for seq in queued {
+            self.put(seq, Stand::Aside);
+        }
+    }
+
+    /// Messages of a flow that a sweep handed over now will not reach. One
+    /// whose deferral is under way will wait again by then.
+    fn out_of_reach(&self, id: FlowId, through: Seq) -> Vec<u64> {
+        let out = self.flow(id).map(|flow| flow.out).unwrap_or_default();
+        let out = out.iter(&self.slots).filter(|seq| *seq <= through);
+        let out = out.filter(|seq| {
+            let slot = self.slots.get(*seq);
+            !slot.is_some_and(|slot| {
+                slot.stand == Stand::Leaving && slot.flags.records() > 0 && slot.flags.deferring()
+            })
+        });
+        out.map(|seq| seq.0).collect()
+    }
+
+    /// The messages that a durable sweep is about.
+    fn swept(&self, id: FlowId, through: Seq) -> Vec<Seq> {
+        let Some(flow) = self.flow(id) else {
+            return Vec::new();
+        };
+        let waiting = flow.aside.iter(&self.slots);
+        let waiting = waiting.chain(flow.later.iter(&self.slots));
+        waiting.filter(|seq| *seq <= through).collect()
+    }
+
+    fn relocate(&mut self, now: Wall, from: FlowId, to: FlowId, through: Seq, held: &[Seq]) {
+        let mut moving = Vec::new();
+        for &seq in held {
+            self.one_record_less(seq);
+            moving.extend(self.live(seq).map(|_| seq));
+        }
+        moving.extend(self.swept(from, through));
+        for seq in moving {
+            let stays_later = self
+                .slots
+                .get(seq)
+                .is_some_and(|slot| slot.stand == Stand::Later);
+            self.give(seq, to);
+            if stays_later {
+                self.put(seq, Stand::Later);
+            } else {
+                self.queue(seq, false);
+                self.watch_again(now, seq);
+            }
+        }
+    }
+
+    /// A message belongs to another flow, in which it stands nowhere yet.
+    pub(super) fn give(&mut self, seq: Seq, to: FlowId) {
+        // Stands in no list: the links belong to the flow.
+        self.put(seq, Stand::Dead);
+        let Some(slot) = self.slots.get_mut(seq) else {
+            return;
+        };
+        let old = slot.flow();
+        slot.flow = to.0;
+        if let Some(flow) = self.flow_mut(old) {
+            flow.live = flow.live.saturating_sub(1);
+        }
+        if let Some(flow) = self.flow_mut(to) {
+            flow.live += 1;
+        }
+    }
+
+    fn end_sweep(&mut self, now: Wall, id: FlowId) {
+        let Some(flow) = self.flow_mut(id) else {
+            return;
+        };
+        flow.sweeps = flow.sweeps.saturating_sub(1);
+        if flow.sweeps > 0 {
+            return;
+        }
+        flow.swept = Seq(0);
+        let aside = flow.aside;
+        let left: Vec<Seq> = aside.iter(&self.slots).collect();
+        for seq in left {
+            self.queue(seq, false);
+            self.watch_again(now, seq);
+        }
+    }
+
+    fn lose_sweep(&mut self, id: FlowId) {
+        if let Some(flow) = self.flow_mut(id) {
+            flow.sweeps_lost += 1;
+        }
+    }
+}

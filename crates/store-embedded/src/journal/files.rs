@@ -1,0 +1,206 @@
+//! New segments, from spare files.
+//!
+//! A spare is a file of full length: zeros, or a segment that was given up.
+//! Writing into it changes no metadata, so a sync of it is one write, and it
+//! has room when the disk is full. A spare gets its header and is synced before
+//! it gets the name of a segment, so a segment always has a header.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::place::SEGMENT_BYTES_MAX;
+use super::segment::{HEADER, Header, Kind};
+use crate::disk::{Disk, File};
+use crate::library::{Library, Shelf};
+
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+/// Spares of one kind that are kept; more are removed.
+const SPARES_MAX: usize = 2;
+
+/// A file that waits to become a segment.
+pub struct Spare {
+    kind: Kind,
+    name: String,
+    file: Arc<dyn File>,
+    bytes: u64,
+}
+
+/// A segment that is being written.
+pub struct Active {
+    pub number: u32,
+    pub epoch: u64,
+    pub file: Arc<dyn File>,
+    pub bytes: u64,
+    /// Where the next frame goes, and up to where all is durable.
+    pub at: u64,
+    /// Whether writes and syncs went well so far.
+    pub trusted: bool,
+}
+
+impl Active {
+    /// Whether so many more bytes can be written here.
+    pub fn takes(&self, bytes: usize) -> bool {
+        self.trusted && self.at + bytes as u64 <= self.bytes
+    }
+}
+
+/// Makes segments and keeps spares.
+pub struct Files {
+    pub disk: Arc<dyn Disk>,
+    pub library: Arc<Library>,
+    pub key_seed: u64,
+    bytes: [u64; 2],
+    spares: Mutex<Vec<Spare>>,
+    names: AtomicU64,
+    epochs: AtomicU64,
+}
+
+impl Files {
+    pub fn new(
+        disk: Arc<dyn Disk>,
+        library: Arc<Library>,
+        key_seed: u64,
+        epoch: u64,
+        bytes: [u64; 2],
+    ) -> Self {
+        Self {
+            disk,
+            library,
+            key_seed,
+            bytes: bytes.map(|bytes| bytes.clamp(4_096, SEGMENT_BYTES_MAX)),
+            spares: Mutex::default(),
+            names: AtomicU64::new(1),
+            epochs: AtomicU64::new(epoch),
+        }
+    }
+
+    fn spares(&self) -> std::sync::MutexGuard<'_, Vec<Spare>> {
+        self.spares.lock().unwrap_or_else(|it| it.into_inner())
+    }
+
+    fn usual_bytes(&self, kind: Kind) -> u64 {
+        let [envelope, body] = self.bytes;
+        match kind {
+            Kind::Envelope => envelope,
+            Kind::Body => body,
+        }
+    }
+
+    /// Whether a spare should be made ahead of its use.
+    pub fn wants_spare(&self, kind: Kind) -> bool {
+        !self.spares().iter().any(|spare| spare.kind == kind)
+    }
+
+    /// Makes a spare ahead of its use.
+    pub fn add_spare(&self, kind: Kind) -> io::Result<()> {
+        let spare = self.make_spare(kind, self.usual_bytes(kind))?;
+        self.spares().push(spare);
+        Ok(())
+    }
+
+    fn make_spare(&self, kind: Kind, bytes: u64) -> io::Result<Spare> {
+        let name = self.spare_name(kind);
+        let file = self.disk.create(&name)?;
+        let filled = (|| {
+            let mut at = 0;
+            while at < bytes {
+                let zeros = ZEROS.get(..(bytes - at).min(ZEROS.len() as u64) as usize);
+                file.write_at(zeros.unwrap_or(&ZEROS), at)?;
+                at += ZEROS.len() as u64;
+            }
+            file.sync()
+        })();
+        if let Err(error) = filled {
+            // What is left of it is removed at the next start, if not now.
+            let _ = self.disk.remove(&name);
+            return Err(error);
+        }
+        Ok(Spare {
+            kind,
+            name,
+            file,
+            bytes,
+        })
+    }
+
+    fn spare_name(&self, kind: Kind) -> String {
+        kind.spare_name(self.names.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Makes a spare of a segment that was given up, or removes it.
+    pub fn recycle(&self, kind: Kind, name: &str, file: &Arc<dyn File>) -> io::Result<()> {
+        let bytes = file.size()?;
+        let enough = {
+            let spares = self.spares();
+            let count = spares.iter().filter(|spare| spare.kind == kind).count();
+            count >= SPARES_MAX || bytes != self.usual_bytes(kind)
+        };
+        if enough {
+            self.disk.remove(name)?;
+        } else {
+            let spare = self.spare_name(kind);
+            self.disk.rename(name, &spare)?;
+            self.spares().push(Spare {
+                kind,
+                name: spare,
+                file: Arc::clone(file),
+                bytes,
+            });
+        }
+        self.disk.sync_names()
+    }
+
+    /// Begins a segment with room for `needed` bytes of frames.
+    pub fn begin(
+        &self,
+        kind: Kind,
+        number: u32,
+        before_end: u64,
+        needed: usize,
+    ) -> io::Result<Active> {
+        let bytes = self.usual_bytes(kind).max(HEADER + needed as u64);
+        let spare = {
+            let mut spares = self.spares();
+            let fitting = spares
+                .iter()
+                .position(|spare| spare.kind == kind && spare.bytes >= bytes);
+            fitting.map(|at| spares.swap_remove(at))
+        };
+        let spare = match spare {
+            Some(spare) => spare,
+            None => self.make_spare(kind, bytes)?,
+        };
+        let header = Header {
+            kind,
+            number,
+            epoch: self.new_epoch(),
+            before_end,
+            key_seed: self.key_seed,
+        };
+        spare.file.write_at(&header.to_bytes(), 0)?;
+        spare.file.sync()?;
+        self.disk.rename(&spare.name, &kind.name(number))?;
+        self.disk.sync_names()?;
+        let shelf = Shelf {
+            file: Arc::clone(&spare.file),
+            epoch: header.epoch,
+            moved: None,
+        };
+        self.library.put(kind, number, shelf);
+        Ok(Active {
+            number,
+            epoch: header.epoch,
+            file: spare.file,
+            bytes: spare.bytes,
+            at: HEADER,
+            trusted: true,
+        })
+    }
+
+    /// An epoch that no file of this directory had before.
+    pub fn new_epoch(&self) -> u64 {
+        let next = self.epochs.fetch_add(1, Ordering::Relaxed);
+        next.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
+    }
+}

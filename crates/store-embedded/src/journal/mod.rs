@@ -1,0 +1,16 @@
+//! The journal: the truth about live messages, in append-only segments.
+//!
+//! Reading order: `place`, `frame`, `codec`, `words`, `entry` (what is
+//! written); `segment` (where); `task` (what is to be written), `encode`,
+//! `files` (new segments and spare ones), `writer` (group commit).
+
+pub(crate) mod codec;
+pub(crate) mod encode;
+pub(crate) mod entry;
+pub(crate) mod files;
+pub(crate) mod frame;
+pub(crate) mod place;
+pub(crate) mod segment;
+pub(crate) mod task;
+pub(crate) mod words;
+pub(crate) mod writer;

@@ -1,0 +1,198 @@
+//! How a store is opened: lock, record, journal, then its threads.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::clerk::{Clerk, Papers};
+use crate::disk::{Directory, Disk};
+use crate::journal::files::Files;
+use crate::journal::segment::Kind;
+use crate::journal::writer::{self, Answers};
+use crate::keeper;
+use crate::live::Asks;
+use crate::lock::{Lock, LockError};
+use crate::reclaim::Reclaim;
+use crate::record::{Record, RecordError};
+use crate::recovery::{JournalError, Recovery};
+use crate::settings::Settings;
+use crate::store::EmbeddedStore;
+
+/// Called when answers are there.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it, or it cannot be locked.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The journal is damaged or cannot be read.
+    #[error("the journal cannot be read: {0}")]
+    Journal(#[from] JournalError),
+    /// The record is damaged or cannot be read.
+    #[error("the record cannot be opened: {0}")]
+    Record(#[from] RecordError),
+    /// The disk.
+    #[error("{path}: {error}", path = .path.display())]
+    Io {
+        /// What was to be opened.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// What was found when a store was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// Live messages.
+    pub messages: u64,
+    /// Dead letters.
+    pub dead_letters: u64,
+    /// Flows with live messages.
+    pub flows: u64,
+    /// Bytes of the journal that were read.
+    pub bytes_read: u64,
+    /// Bytes of a torn end that were cut off; nobody had heard of them.
+    pub bytes_cut: u64,
+    /// Messages whose receipts are still to be written.
+    pub unrecorded: u64,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl EmbeddedStore {
+    /// Opens the store in a directory; makes it if there is none. `wake` is
+    /// called, from any thread, when [`Store::complete`] has something new.
+    ///
+    /// [`Store::complete`]: outflow_ports::store::Store::complete
+    pub fn open(dir: &Path, settings: Settings, wake: Wake) -> Result<(Self, Opened), OpenError> {
+        let io = |error| OpenError::Io {
+            path: dir.to_owned(),
+            error,
+        };
+        std::fs::create_dir_all(dir).map_err(io)?;
+        let lock = Lock::take(dir)?;
+        let disk = Directory::open(&dir.join("journal")).map_err(io)?;
+        let record = Record::open(&dir.join("record.sqlite"), settings.record)?;
+        let (mut store, opened) = Self::open_on(Arc::new(disk), record, settings, wake)?;
+        store.lock = Some(lock);
+        Ok((store, opened))
+    }
+
+    /// Opens a store whose journal is on this disk.
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        record: Record,
+        settings: Settings,
+        wake: Wake,
+    ) -> Result<(Self, Opened), OpenError> {
+        let started = Instant::now();
+        let io = |error| OpenError::Io {
+            path: PathBuf::from("the journal"),
+            error,
+        };
+        clear_leftovers(&*disk).map_err(io)?;
+        let mut found = Recovery::read(&*disk, &settings, record.applied())?;
+        let random = || RandomState::new().build_hasher().finish();
+        let files = Arc::new(Files::new(
+            disk,
+            Arc::clone(&found.library),
+            found.key_seed.unwrap_or_else(random),
+            random(),
+            [settings.envelope_segment_bytes, settings.body_segment_bytes],
+        ));
+        let clerk = Clerk::start(
+            record.clone(),
+            Arc::clone(&found.library),
+            settings.record.receipts,
+        );
+        let clerk = clerk.map_err(io)?;
+        let index = &mut found.index;
+        let opened = Opened {
+            messages: (index.slots.len() - index.dead) as u64,
+            dead_letters: index.dead as u64,
+            flows: index
+                .flows
+                .iter()
+                .flatten()
+                .filter(|it| it.live > 0)
+                .count() as u64,
+            bytes_read: found.bytes_read,
+            bytes_cut: found.bytes_cut,
+            unrecorded: index.finished.len() as u64,
+            took: started.elapsed(),
+        };
+        clerk.hand_over(Papers {
+            finished: std::mem::take(&mut index.finished),
+            feedback: std::mem::take(&mut index.feedback),
+            keys: Vec::new(),
+            through: found.through,
+        });
+        let tidied = Arc::new(Mutex::default());
+        let (chores, orders) = channel();
+        let keeper = keeper::start(
+            keeper::Setup {
+                files: Arc::clone(&files),
+                grace: Duration::from_nanos(settings.reading_grace.0),
+                reserve_bytes: settings.reserve_bytes,
+                tidied: Arc::clone(&tidied),
+            },
+            orders,
+        );
+        let keeper = keeper.map_err(io)?;
+        let answers = Arc::new(Answers::new(Arc::clone(&wake)));
+        let setup = writer::Setup {
+            files: Arc::clone(&files),
+            boot: Arc::clone(&settings.boot),
+            answers: Arc::clone(&answers),
+            reserve_bytes: settings.reserve_bytes,
+            used_spare: chores.clone(),
+        };
+        let last_given = found.last_seq();
+        let (orders, writer) = writer::start(setup, found.tail).map_err(io)?;
+        let store = Self {
+            index: found.index,
+            orders: Some(orders),
+            answers,
+            generation: 1,
+            outstanding: 0,
+            opening: Default::default(),
+            pages: Vec::new(),
+            last_given,
+            last_record: found.last_record,
+            key_seed: files.key_seed,
+            keys_moved: found.keys_moved,
+            clocks: Default::default(),
+            through: found.through,
+            commit_times: Vec::new(),
+            asks: Arc::new(Asks::new(wake)),
+            reclaim: Reclaim::new(found.envelopes, found.bodies, chores, tidied),
+            library: found.library,
+            threads: vec![writer, keeper],
+            clerk: Some(clerk),
+            record,
+            settings,
+            lock: None,
+        };
+        Ok((store, opened))
+    }
+}
+
+/// Removes what a crash left half made. Spares are made anew: nobody knows
+/// whether they were whole.
+fn clear_leftovers(disk: &dyn Disk) -> io::Result<()> {
+    let mut removed = false;
+    for name in disk.list()? {
+        let is_ours = name.ends_with(".spare") || name.ends_with(".rewrite");
+        if is_ours && Kind::parse(&name).is_none() {
+            disk.remove(&name)?;
+            removed = true;
+        }
+    }
+    if removed { disk.sync_names() } else { Ok(()) }
+}

@@ -1,0 +1,406 @@
+//! What a start finds: the journal is read from its oldest segment on.
+//!
+//! Old segments are given up as their messages are, so what is read is bounded
+//! by what is alive. Of the last segment the end may be torn: what does not
+//! hold there and was never known to be durable is cut. Anything else that does
+//! not hold is damage, and the start fails and names it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use outflow_core::message::Seq;
+
+use crate::boot::{BootTime, LastRecord};
+use crate::disk::{Disk, File, read_range};
+use crate::index::Index;
+use crate::journal::codec::In;
+use crate::journal::entry::{Commit, Entry};
+use crate::journal::files::Active;
+use crate::journal::frame::{Frame, frame_bytes};
+use crate::journal::place::{Place, position};
+use crate::journal::segment::{Frames, HEADER, Header, HeaderError, Kind, is_vouched_for};
+use crate::journal::writer::Tail;
+use crate::library::{Library, Moves, Shelf};
+use crate::settings::Settings;
+
+/// Why a journal cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The disk.
+    #[error("{name}: {error}")]
+    Io {
+        /// Which file.
+        name: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A segment has no header that holds.
+    #[error("{name}: {error}")]
+    Header {
+        /// Which file.
+        name: String,
+        /// What is wrong with it.
+        error: HeaderError,
+    },
+    /// A segment between others is not there.
+    #[error("{0} is missing, though there are segments before and after it")]
+    Missing(String),
+    /// What was durable does not hold any more.
+    #[error("{name} is damaged at byte {offset}: what was written there does not hold")]
+    Damaged {
+        /// Which file.
+        name: String,
+        /// Where.
+        offset: u64,
+    },
+}
+
+/// What a start found.
+pub struct Recovery {
+    pub index: Index,
+    pub library: Arc<Library>,
+    pub tail: Tail,
+    pub last_record: Option<LastRecord>,
+    pub key_seed: Option<u64>,
+    /// Whether keys were handed to the record.
+    pub keys_moved: bool,
+    /// Envelope segments, oldest first, and body segments with their bytes.
+    pub envelopes: Vec<u32>,
+    pub bodies: BTreeMap<u32, u64>,
+    /// Bytes of the journal that were read, and that were cut.
+    pub bytes_read: u64,
+    pub bytes_cut: u64,
+    /// Up to where the journal counts.
+    pub through: u64,
+}
+
+fn at_file<T>(name: &str, result: io::Result<T>) -> Result<T, JournalError> {
+    result.map_err(|error| JournalError::Io {
+        name: name.to_owned(),
+        error,
+    })
+}
+
+/// A segment that was opened.
+struct Opened {
+    name: String,
+    number: u32,
+    header: Header,
+    file: Arc<dyn File>,
+    bytes: u64,
+}
+
+fn open(disk: &dyn Disk, kind: Kind, number: u32) -> Result<Opened, JournalError> {
+    let name = kind.name(number);
+    let file = at_file(&name, disk.open(&name))?;
+    let bytes = at_file(&name, file.size())?;
+    let header = at_file(&name, read_range(&*file, 0, HEADER))?;
+    let header = Header::read(&header).and_then(|header| {
+        let is_it = (header.kind, header.number) == (kind, number);
+        is_it.then_some(header).ok_or(HeaderError::Damaged)
+    });
+    let header = header.map_err(|error| JournalError::Header {
+        name: name.clone(),
+        error,
+    })?;
+    Ok(Opened {
+        name,
+        number,
+        header,
+        file,
+        bytes,
+    })
+}
+
+/// The segments of a kind by number.
+pub fn numbers(disk: &dyn Disk, kind: Kind) -> Result<Vec<u32>, JournalError> {
+    let names = at_file("the directory", disk.list())?;
+    let numbers = names.iter().filter_map(|name| Kind::parse(name));
+    let numbers = numbers.filter(|(of, _)| *of == kind);
+    let mut numbers: Vec<u32> = numbers.map(|(_, number)| number).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+impl Recovery {
+    /// Reads the journal in `disk`. Messages done with at positions up to
+    /// `applied` have their receipts already.
+    pub fn read(disk: &dyn Disk, settings: &Settings, applied: u64) -> Result<Self, JournalError> {
+        let mut found = Self {
+            index: Index::new(settings),
+            library: Arc::default(),
+            tail: Tail::default(),
+            last_record: None,
+            key_seed: None,
+            keys_moved: false,
+            envelopes: Vec::new(),
+            bodies: BTreeMap::new(),
+            bytes_read: 0,
+            bytes_cut: 0,
+            through: 0,
+        };
+        found.open_bodies(disk)?;
+        found.read_envelopes(disk, applied)?;
+        found.find_body_end(disk)?;
+        Ok(found)
+    }
+
+    fn open_bodies(&mut self, disk: &dyn Disk) -> Result<(), JournalError> {
+        for number in numbers(disk, Kind::Body)? {
+            self.tail.next_body = number + 1;
+            let opened = match open(disk, Kind::Body, number) {
+                // Whatever bodies it had, no entry that counts speaks of them:
+                // that is seen below.
+                Err(JournalError::Header {
+                    error: HeaderError::Damaged,
+                    ..
+                }) => continue,
+                opened => opened?,
+            };
+            let shelf = Shelf {
+                file: Arc::clone(&opened.file),
+                epoch: opened.header.epoch,
+                moved: moved_table(&opened)?,
+            };
+            self.bodies.insert(number, opened.bytes);
+            self.library.put(Kind::Body, number, shelf);
+        }
+        Ok(())
+    }
+
+    fn read_envelopes(&mut self, disk: &dyn Disk, applied: u64) -> Result<(), JournalError> {
+        let numbers = numbers(disk, Kind::Envelope)?;
+        let mut opened = Vec::new();
+        for &number in &numbers {
+            if opened
+                .last()
+                .is_some_and(|last: &Opened| last.number + 1 != number)
+            {
+                return Err(JournalError::Missing(Kind::Envelope.name(number - 1)));
+            }
+            let segment = open(disk, Kind::Envelope, number)?;
+            let shelf = Shelf {
+                file: Arc::clone(&segment.file),
+                epoch: segment.header.epoch,
+                moved: None,
+            };
+            self.library.put(Kind::Envelope, number, shelf);
+            opened.push(segment);
+        }
+        self.envelopes = numbers;
+        self.key_seed = opened.last().map(|last| last.header.key_seed);
+        let mut following = opened.iter().skip(1);
+        for segment in &opened {
+            let end = following.next().map(|next| next.header.before_end);
+            let bytes = at_file(
+                &segment.name,
+                read_range(&*segment.file, 0, end.unwrap_or(segment.bytes)),
+            )?;
+            self.bytes_read += bytes.len() as u64;
+            match end {
+                Some(end) => self.read_whole(segment, &bytes, end, applied)?,
+                None => self.read_last(segment, &bytes, applied)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a segment that has a next one: up to its end all must hold.
+    fn read_whole(
+        &mut self,
+        segment: &Opened,
+        bytes: &[u8],
+        end: u64,
+        applied: u64,
+    ) -> Result<(), JournalError> {
+        let mut frames = Frames::new(bytes, segment.header.epoch);
+        for frame in frames.by_ref() {
+            self.replay(segment, &frame, applied)?;
+        }
+        self.through = position(segment.number, end);
+        if frames.offset() == end || end < HEADER {
+            return Ok(());
+        }
+        Err(JournalError::Damaged {
+            name: segment.name.clone(),
+            offset: frames.offset(),
+        })
+    }
+
+    /// Reads the last segment: its end may be torn.
+    fn read_last(
+        &mut self,
+        segment: &Opened,
+        bytes: &[u8],
+        applied: u64,
+    ) -> Result<(), JournalError> {
+        let mut group: Vec<Frame<'_>> = Vec::new();
+        let mut last_group: Vec<Frame<'_>> = Vec::new();
+        let mut frames = Frames::new(bytes, segment.header.epoch);
+        for frame in frames.by_ref() {
+            let is_commit = matches!(
+                Entry::read(frame.kind, frame.payload),
+                Some(Entry::Commit(_))
+            );
+            group.push(frame);
+            if is_commit {
+                for frame in std::mem::take(&mut last_group) {
+                    self.replay(segment, &frame, applied)?;
+                }
+                last_group = std::mem::take(&mut group);
+            }
+        }
+        let bad = frames.offset();
+        if is_vouched_for(bytes, segment.header.epoch, bad) {
+            return Err(JournalError::Damaged {
+                name: segment.name.clone(),
+                offset: bad,
+            });
+        }
+        // Only the last commit can lack its bodies: all before it were synced.
+        let start = last_group.first().map_or(HEADER, |frame| frame.offset);
+        let mut end = last_group.last().map_or(start, |frame| frame.end);
+        let whole = last_group.iter().all(|frame| self.has_body(frame));
+        if whole {
+            for frame in &last_group {
+                self.replay(segment, frame, applied)?;
+            }
+        } else {
+            end = start;
+        }
+        let rest = bytes.get(end as usize..).unwrap_or_default();
+        // Nothing may be written in front of what a torn commit left behind: it
+        // would hold again. (Nor of what a recycled file had; that costs room.)
+        let is_torn = bad > end || !whole || rest.iter().any(|byte| *byte != 0);
+        if is_torn {
+            self.bytes_cut = bad.max(end) - end;
+        }
+        // What is read here may be in the machine's memory only.
+        at_file(&segment.name, segment.file.sync())?;
+        self.through = position(segment.number, end);
+        self.tail.next_envelope = segment.number + 1;
+        self.tail.before_end = end;
+        self.tail.envelope = (!is_torn).then(|| Active {
+            number: segment.number,
+            epoch: segment.header.epoch,
+            file: Arc::clone(&segment.file),
+            bytes: segment.bytes,
+            at: end,
+            trusted: true,
+        });
+        Ok(())
+    }
+
+    fn has_body(&self, frame: &Frame<'_>) -> bool {
+        match Entry::read(frame.kind, frame.payload) {
+            Some(Entry::Message(message)) => {
+                let shelf = self.library.shelf(Kind::Body, message.body.segment());
+                let body = shelf.map(|shelf| shelf.read(message.body));
+                matches!(body, Some(Ok(Some(_))))
+            }
+            _ => true,
+        }
+    }
+
+    fn replay(
+        &mut self,
+        segment: &Opened,
+        frame: &Frame<'_>,
+        applied: u64,
+    ) -> Result<(), JournalError> {
+        let Some(entry) = Entry::read(frame.kind, frame.payload) else {
+            return Err(JournalError::Damaged {
+                name: segment.name.clone(),
+                offset: frame.offset,
+            });
+        };
+        match &entry {
+            Entry::Commit(commit) => self.note_commit(commit),
+            Entry::Keys { moved, .. } => self.keys_moved |= moved,
+            _ => {}
+        }
+        let size = frame.end - frame.offset;
+        let place = Place::new(segment.number, frame.offset, size);
+        self.index.replay(entry, place);
+        if place.position() < applied {
+            self.index.finished.clear();
+            self.index.feedback.clear();
+        }
+        Ok(())
+    }
+
+    fn note_commit(&mut self, commit: &Commit) {
+        self.tail.last = self.tail.last.max(commit.last);
+        self.last_record = Some(LastRecord {
+            wall: commit.at,
+            boot: BootTime {
+                id: commit.boot_id,
+                time: commit.boot_time,
+            },
+        });
+    }
+
+    /// Goes on writing the last body segment behind the last body in it that
+    /// an entry speaks of.
+    fn find_body_end(&mut self, disk: &dyn Disk) -> Result<(), JournalError> {
+        self.tail.next_envelope = self.tail.next_envelope.max(1);
+        self.tail.next_body = self.tail.next_body.max(1);
+        let Some((&number, &bytes)) = self.bodies.last_key_value() else {
+            return Ok(());
+        };
+        let Some(last) = self.index.bodies.last_in(number) else {
+            return Ok(());
+        };
+        let opened = open(disk, Kind::Body, number)?;
+        if opened.header.before_end != 0 {
+            return Ok(());
+        }
+        at_file(&opened.name, opened.file.sync())?;
+        let body = self.library.read(Kind::Body, last);
+        let Ok((_, body)) = body else {
+            return Ok(());
+        };
+        self.tail.body = Some(Active {
+            number,
+            epoch: opened.header.epoch,
+            file: opened.file,
+            bytes,
+            at: last.offset() + frame_bytes(body.len()) as u64,
+            trusted: true,
+        });
+        Ok(())
+    }
+
+    /// The highest number given so far.
+    pub fn last_seq(&self) -> Seq {
+        self.tail.last
+    }
+}
+
+/// The table of a rewritten body segment: where each body stood and stands.
+fn moved_table(opened: &Opened) -> Result<Option<Moves>, JournalError> {
+    let at = opened.header.before_end;
+    if at == 0 {
+        return Ok(None);
+    }
+    let shelf = Shelf {
+        file: Arc::clone(&opened.file),
+        epoch: opened.header.epoch,
+        moved: None,
+    };
+    let place = Place::new(opened.number, at, opened.bytes.saturating_sub(at));
+    let table = at_file(&opened.name, shelf.read(place))?;
+    let pairs = table.and_then(|(_, payload)| {
+        let numbers = In(&payload).numbers()?;
+        let (pairs, _) = numbers.as_chunks::<2>();
+        Some(pairs.iter().map(|[from, to]| (*from, *to)).collect())
+    });
+    match pairs {
+        Some(pairs) => Ok(Some(pairs)),
+        None => Err(JournalError::Damaged {
+            name: opened.name.clone(),
+            offset: at,
+        }),
+    }
+}

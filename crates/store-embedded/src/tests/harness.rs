@@ -1,0 +1,193 @@
+//! A store on some disk, with virtual clocks and a process that can die.
+
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use outflow_core::entropy::Entropy;
+use outflow_core::time::{Mono, Nanos, Now, Wall};
+use outflow_ports::conformance::store::Harness;
+
+use super::memory_disk::MemoryDisk;
+use super::moody::{Mood, Moody};
+use super::scratch::Scratch;
+use crate::boot::BootClock;
+use crate::disk::{Directory, Disk};
+use crate::open::{OpenError, Wake};
+use crate::record::Record;
+use crate::settings::Settings;
+use crate::store::EmbeddedStore;
+
+/// A new year, so that wall clocks look like wall clocks.
+const NEW_YEAR: i64 = 1_767_225_600_000_000_000;
+/// No answer of the journal takes longer than this.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Default)]
+pub struct Clock(AtomicU64);
+
+impl Clock {
+    pub fn mono(&self) -> Mono {
+        Mono(self.0.load(SeqCst))
+    }
+}
+
+impl BootClock for Clock {
+    fn id(&self) -> u64 {
+        7
+    }
+
+    fn time(&self) -> Nanos {
+        Nanos(self.mono().0)
+    }
+
+    fn wall(&self) -> Wall {
+        Wall(NEW_YEAR) + Nanos(self.mono().0)
+    }
+}
+
+/// What a store calls when it has something to say.
+#[derive(Default)]
+pub struct Bell {
+    rung: Mutex<u64>,
+    ringing: Condvar,
+}
+
+impl Bell {
+    fn wait_beyond(&self, heard: u64) -> u64 {
+        let rung = self.rung.lock().unwrap();
+        let silent = |rung: &mut u64| *rung <= heard;
+        let (rung, timeout) = self
+            .ringing
+            .wait_timeout_while(rung, PATIENCE, silent)
+            .unwrap();
+        assert!(!timeout.timed_out(), "the journal does not answer");
+        *rung
+    }
+}
+
+pub struct Rig {
+    pub store: Option<EmbeddedStore>,
+    pub disk: Moody,
+    pub memory: Option<MemoryDisk>,
+    pub clock: Arc<Clock>,
+    pub settings: Settings,
+    pub entropy: Entropy,
+    pub scratch: Scratch,
+    bell: Arc<Bell>,
+    heard: u64,
+}
+
+pub fn small(clock: &Arc<Clock>) -> Settings {
+    Settings {
+        envelope_segment_bytes: 32 << 10,
+        body_segment_bytes: 64 << 10,
+        slack_bytes: 64 << 10,
+        reserve_bytes: 1 << 20,
+        boot: Arc::clone(clock) as Arc<dyn BootClock>,
+        ..Settings::default()
+    }
+}
+
+impl Rig {
+    pub fn on_directory() -> Self {
+        let scratch = Scratch::new();
+        let disk = Directory::open(&scratch.path().join("journal")).unwrap();
+        Self::new(scratch, Arc::new(disk), None, 0)
+    }
+
+    pub fn on_memory(seed: u64) -> Self {
+        let memory = MemoryDisk::default();
+        let disk = Arc::new(memory.clone());
+        Self::new(Scratch::in_memory(), disk, Some(memory), seed)
+    }
+
+    fn new(scratch: Scratch, inner: Arc<dyn Disk>, memory: Option<MemoryDisk>, seed: u64) -> Self {
+        let clock = Arc::new(Clock(AtomicU64::new(Nanos::from_secs(10).0)));
+        let mut rig = Self {
+            store: None,
+            disk: Moody {
+                inner,
+                mood: Arc::new(Mood::default()),
+            },
+            memory,
+            settings: small(&clock),
+            clock,
+            entropy: Entropy(seed),
+            scratch,
+            bell: Arc::default(),
+            heard: 0,
+        };
+        rig.open().unwrap();
+        rig
+    }
+
+    pub fn open(&mut self) -> Result<crate::Opened, OpenError> {
+        let record = Record::open(
+            &self.scratch.path().join("record.sqlite"),
+            self.settings.record,
+        )?;
+        let bell = Arc::clone(&self.bell);
+        let wake: Wake = Arc::new(move || {
+            *bell.rung.lock().unwrap() += 1;
+            bell.ringing.notify_all();
+        });
+        let disk = Arc::new(self.disk.clone());
+        let (store, opened) = EmbeddedStore::open_on(disk, record, self.settings.clone(), wake)?;
+        self.store = Some(store);
+        Ok(opened)
+    }
+
+    /// The process dies; with it, if there is one, the power.
+    pub fn die(&mut self) {
+        self.disk.mood.dead.store(true, SeqCst);
+        self.store = None;
+        self.disk.mood.dead.store(false, SeqCst);
+        self.disk.mood.dies_at.store(0, SeqCst);
+        if let Some(memory) = &self.memory {
+            memory.lose_power(&mut self.entropy);
+        }
+    }
+
+    /// Waits until the journal has answered something, if it is to.
+    pub fn settle(&mut self) {
+        if self.store.as_ref().is_some_and(EmbeddedStore::is_busy) {
+            self.heard = self.bell.wait_beyond(self.heard);
+        }
+    }
+}
+
+impl Harness for Rig {
+    type Store = EmbeddedStore;
+
+    fn store(&mut self) -> &mut EmbeddedStore {
+        self.store.as_mut().unwrap()
+    }
+
+    fn now(&self) -> Now {
+        Now {
+            mono: self.clock.mono(),
+            wall: self.clock.wall(),
+            entropy: Entropy(0),
+        }
+    }
+
+    fn advance(&mut self, to: Mono) {
+        self.settle();
+        let to = to.0.next_multiple_of(10_000);
+        self.clock.0.fetch_max(to, SeqCst);
+    }
+
+    fn crash(&mut self) {
+        self.die();
+        self.open().unwrap();
+    }
+
+    fn fail_commits(&mut self, failing: bool) {
+        self.disk.mood.failing.store(failing, SeqCst);
+    }
+
+    fn fill_disk(&mut self, full: bool) {
+        self.disk.mood.full.store(full, SeqCst);
+    }
+}

@@ -1,0 +1,150 @@
+//! A disk in memory that loses power: what was not synced is lost, or half of
+//! it is, in blocks of 512 bytes and in any order.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use outflow_core::entropy::Entropy;
+
+use crate::disk::{Disk, File};
+
+const BLOCK: usize = 512;
+
+#[derive(Clone, Default)]
+struct Content {
+    now: Vec<u8>,
+    durable: Vec<u8>,
+}
+
+type Shared = Arc<Mutex<Content>>;
+
+#[derive(Default)]
+struct State {
+    names: BTreeMap<String, Shared>,
+    durable: BTreeMap<String, Shared>,
+}
+
+#[derive(Clone, Default)]
+pub struct MemoryDisk(Arc<Mutex<State>>);
+
+struct MemoryFile(Shared);
+
+impl MemoryDisk {
+    /// The power goes, and comes back.
+    pub fn lose_power(&self, entropy: &mut Entropy) {
+        let mut state = self.0.lock().unwrap();
+        // A name that was changed and not synced may be the old or the new one.
+        if entropy.between(0, 1) == 0 {
+            state.names = state.durable.clone();
+        }
+        state.durable = state.names.clone();
+        for content in state.names.values() {
+            let mut content = content.lock().unwrap();
+            let Content { now, durable } = &mut *content;
+            if now.len() != durable.len() && entropy.between(0, 1) == 0 {
+                now.resize(durable.len(), 0);
+            }
+            durable.resize(now.len(), 0);
+            let blocks = now.chunks_mut(BLOCK).zip(durable.chunks_mut(BLOCK));
+            let share = entropy.between(0, 3);
+            for (now, durable) in blocks {
+                if now != durable && entropy.between(1, 3) > share {
+                    now.copy_from_slice(durable);
+                }
+            }
+            durable.copy_from_slice(now);
+        }
+    }
+
+    /// Turns one bit of a file.
+    pub fn damage(&self, name: &str, at: usize) {
+        let state = self.0.lock().unwrap();
+        let mut content = state.names[name].lock().unwrap();
+        content.now[at] ^= 1;
+        content.durable[at] ^= 1;
+    }
+
+    pub fn bytes(&self, name: &str) -> Vec<u8> {
+        let state = self.0.lock().unwrap();
+        state.names[name].lock().unwrap().now.clone()
+    }
+}
+
+fn missing() -> io::Error {
+    io::Error::from(io::ErrorKind::NotFound)
+}
+
+impl Disk for MemoryDisk {
+    fn list(&self) -> io::Result<Vec<String>> {
+        Ok(self.0.lock().unwrap().names.keys().cloned().collect())
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        let mut state = self.0.lock().unwrap();
+        if state.names.contains_key(name) {
+            return Err(io::Error::from(io::ErrorKind::AlreadyExists));
+        }
+        let content = Shared::default();
+        state.names.insert(name.into(), Arc::clone(&content));
+        Ok(Arc::new(MemoryFile(content)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        let state = self.0.lock().unwrap();
+        let content = state.names.get(name).ok_or_else(missing)?;
+        Ok(Arc::new(MemoryFile(Arc::clone(content))))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        let content = state.names.remove(from).ok_or_else(missing)?;
+        state.names.insert(to.into(), content);
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        state.names.remove(name).map(|_| ()).ok_or_else(missing)
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        state.durable = state.names.clone();
+        Ok(())
+    }
+
+    fn free(&self) -> io::Result<u64> {
+        Ok(1 << 40)
+    }
+}
+
+impl File for MemoryFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let content = self.0.lock().unwrap();
+        let rest = content.now.get(offset as usize..).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut content = self.0.lock().unwrap();
+        let end = offset as usize + bytes.len();
+        if content.now.len() < end {
+            content.now.resize(end, 0);
+        }
+        content.now[offset as usize..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut content = self.0.lock().unwrap();
+        content.durable = content.now.clone();
+        Ok(())
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.lock().unwrap().now.len() as u64)
+    }
+}

@@ -1,0 +1,15 @@
+//! The store on real and on faulty disks.
+
+mod conformance;
+mod crashes;
+mod damage;
+mod driver;
+mod harness;
+mod memory_disk;
+mod model;
+mod moody;
+mod old_format;
+mod receipts;
+mod scratch;
+mod space;
+mod volume;

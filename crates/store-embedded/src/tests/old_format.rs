@@ -1,0 +1,91 @@
+//! Stores of earlier formats are opened. To add one: run `write_a_store` by
+//! hand with OUTFLOW_FIXTURE set to a new directory under `fixtures`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outflow_core::engine::action::Record;
+use outflow_core::handle::FlowId;
+use outflow_core::message::{Seq, State};
+use outflow_core::time::{Nanos, Wall};
+use outflow_ports::conformance::store::Harness;
+use outflow_ports::store::{NewMessage, Store};
+
+use super::driver::{Driver, Said, key_of, message, settlement};
+use super::harness::Rig;
+use crate::disk::Disk;
+
+const FLOW: FlowId = FlowId(0);
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
+}
+
+#[test]
+#[ignore = "writes a fixture"]
+fn write_a_store() {
+    let to = PathBuf::from(std::env::var("OUTFLOW_FIXTURE").unwrap());
+    let mut rig = Rig::on_memory(0);
+    rig.settings.envelope_segment_bytes = 4_096;
+    rig.settings.body_segment_bytes = 4_096;
+    rig.crash();
+    let mut driver = Driver::new(rig);
+    driver.open(FLOW);
+    let body: Arc<[u8]> = Arc::from(*b"a body");
+    let messages = (1..=4).map(|mark| NewMessage {
+        idempotency_key: (mark == 2).then(|| Arc::from("key")),
+        ..message(FLOW, mark, &body)
+    });
+    driver.accept(messages.collect());
+    driver.page(FLOW, 2);
+    driver.commit(settlement(FLOW, Seq(1), State::Delivered));
+    driver.commit(Record::Deferral {
+        flow: FLOW,
+        seq: Seq(2),
+        until: Wall(1_900_000_000_000_000_000),
+        attempt: None,
+    });
+    driver.rig.store = None;
+    let memory = driver.rig.memory.clone().unwrap();
+    std::fs::create_dir_all(&to).unwrap();
+    for name in memory.list().unwrap() {
+        if name.ends_with(".segment") {
+            std::fs::write(to.join(&name), memory.bytes(&name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn format_1_is_read() {
+    let mut rig = Rig::on_directory();
+    rig.die();
+    let journal = rig.scratch.path().join("journal");
+    for file in std::fs::read_dir(fixtures().join("format-1")).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), journal.join(file.file_name())).unwrap();
+    }
+    let opened = rig.open().unwrap();
+    assert_eq!((opened.messages, opened.flows, opened.bytes_cut), (3, 1, 0));
+    let mut driver = Driver::new(rig);
+    let recovered = driver.recover();
+    assert!(!recovered.fresh);
+    assert_eq!(recovered.flows, [(FLOW, key_of(FLOW), 2)]);
+    let store = driver.rig.store();
+    let deferred = store.find(Seq(2)).unwrap();
+    assert_eq!(deferred.due_at, Some(Wall(1_900_000_000_000_000_000)));
+    let parcel = store.parcel(Seq(3)).unwrap().read().unwrap();
+    assert_eq!(
+        (&*parcel.envelope, &*parcel.body),
+        (&b"envelope 3"[..], &b"a body"[..])
+    );
+    driver.pass(Nanos::from_secs(1));
+    let body: Arc<[u8]> = Arc::from([]);
+    let again = driver.accept(vec![NewMessage {
+        idempotency_key: Some(Arc::from("key")),
+        ..message(FLOW, 9, &body)
+    }]);
+    match again {
+        Said::Given(given) => assert_eq!((given[0].seq, given[0].known), (Seq(2), true)),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,97 @@
+//! Disk space comes back, and nobody who reads notices.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outflow_core::handle::FlowId;
+use outflow_core::message::{Seq, State};
+use outflow_core::time::Nanos;
+use outflow_ports::conformance::store::Harness;
+use outflow_ports::parcel::ParcelRef;
+use outflow_ports::store::Store;
+
+use super::driver::{Driver, Said, message, settlement};
+use super::harness::Rig;
+use crate::disk::Disk;
+
+const FLOW: FlowId = FlowId(0);
+
+fn bytes(driver: &Driver) -> usize {
+    let memory = driver.rig.memory.clone().unwrap();
+    let names = memory.list().unwrap();
+    names.iter().map(|name| memory.bytes(name).len()).sum()
+}
+
+/// Turns until something holds, with real time for the threads behind.
+fn until(driver: &mut Driver, what: &str, mut holds: impl FnMut(&mut Driver) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds(driver) {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        driver.pass(Nanos::from_millis(200));
+        driver.turn();
+        std::thread::yield_now();
+    }
+}
+
+fn story(grace: Nanos) -> (Driver, Vec<(Seq, ParcelRef)>) {
+    let mut rig = Rig::on_memory(5);
+    rig.settings.reading_grace = grace;
+    rig.settings.record.batch_time = Nanos::from_millis(1);
+    rig.crash();
+    let mut driver = Driver::new(rig);
+    driver.open(FLOW);
+    let mut stays = Vec::new();
+    for round in 0..200_u64 {
+        let body: Arc<[u8]> = Arc::from(vec![round as u8; 1_500]);
+        let messages = (0..10).map(|no| {
+            let own: Arc<[u8]> = Arc::from(vec![no as u8; 200]);
+            message(FLOW, round * 10 + no, if no < 5 { &body } else { &own })
+        });
+        let said = driver.accept(messages.collect());
+        assert_ne!(said, Said::Failed);
+        for (no, head) in driver.page(FLOW, 10).iter().enumerate() {
+            if round % 20 == 0 && no % 5 == 0 {
+                let parcel = driver.rig.store().parcel(head.seq).unwrap();
+                stays.push((head.seq, parcel));
+            } else {
+                driver.commit(settlement(FLOW, head.seq, State::Delivered));
+            }
+        }
+    }
+    (driver, stays)
+}
+
+#[test]
+fn space_comes_back() {
+    let (mut driver, stays) = story(Nanos::ZERO);
+    until(&mut driver, "little is left on the disk", |driver| {
+        bytes(driver) < 700 << 10
+    });
+    for _ in 0..2 {
+        for (seq, _) in &stays {
+            let parcel = driver.rig.store().parcel(*seq).unwrap();
+            let mark = parcel.read().unwrap().envelope;
+            assert!(mark.starts_with(b"envelope "), "{mark:?}");
+        }
+        assert_eq!(driver.rig.store().len(), stays.len());
+        let recovered = driver.restart();
+        assert_eq!(recovered.flows.len(), 1, "the flow is still named");
+    }
+    for (seq, _) in &stays {
+        driver.commit(settlement(FLOW, *seq, State::Delivered));
+    }
+    until(&mut driver, "nearly all space is back", |driver| {
+        bytes(driver) < 500 << 10
+    });
+}
+
+#[test]
+fn who_carries_a_message_can_read_it_all_the_while() {
+    let (mut driver, stays) = story(Nanos::from_secs(3_600));
+    until(&mut driver, "segments are given up", |driver| {
+        driver.rig.store().reclaim.leaving > 3
+    });
+    for (_, parcel) in &stays {
+        assert!(parcel.read().is_ok(), "a place given out earlier is good");
+    }
+}
