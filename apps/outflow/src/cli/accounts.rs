@@ -85,7 +85,7 @@ pub fn run(command: &Command, session: &Session) -> Result<(), Failure> {
                     "there is an account {id} already: change it with `outflow accounts set {id}`"
                 )));
             }
-            let answer = session.put(&path(id), &body, &[])?;
+            let answer = session.put(&path(id), &body)?;
             session.show(&answer, *output, |account, _| shown(&account))
         }
         Command::Set(Set { id, fields, output }) => {

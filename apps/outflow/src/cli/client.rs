@@ -73,16 +73,12 @@ impl Client {
         &self,
         method: Method,
         path: &str,
-        headers: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Result<Answer, Failure> {
         let url = format!("{}/api/v1{path}", self.target.url);
         let mut request = Request::builder().method(method).uri(url);
         if let Some(token) = &self.target.token {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
-        }
-        for (name, value) in headers {
-            request = request.header(*name, *value);
         }
         let wrong = |error: ureq::http::Error| Failure::WrongUse(error.to_string());
         let answered = match body {

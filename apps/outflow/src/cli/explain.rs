@@ -135,7 +135,7 @@ pub fn text(explanation: &Explanation, around: &Around, now: Timestamp) -> Strin
             );
         }
         None if !explanation.waiting_on.is_empty() => {
-            out.push_str("Nobody knows when it can go: what it waits for has no time.\n");
+            out.push_str("When it can go is not known yet.\n");
         }
         None => {}
     }

@@ -9,8 +9,7 @@
 //! command works with); how things are written: [`plain`], [`table`], [`when`],
 //! [`words`]; how they are read: [`selection`], [`fields`], [`pace`],
 //! [`content`], [`confirm`]; [`message`] (a message as it is shown); then one
-//! file for each command, and [`reference`](mod@reference) (the page about all
-//! of them).
+//! file for each command, and `reference` (the page about all of them).
 
 mod accounts;
 mod audit;

@@ -99,7 +99,7 @@ pub fn run(command: &Command, session: &Session) -> Result<(), Failure> {
         Command::Set(arguments) => {
             let (path, body) = (address(&arguments.path)?, body(arguments, session.now())?);
             let answer = match arguments.replace {
-                true => session.put(&path, &body, &[])?,
+                true => session.put(&path, &body)?,
                 false => session.patch(&path, &body)?,
             };
             session.show(&answer, arguments.output, |policy, _| text(policy))

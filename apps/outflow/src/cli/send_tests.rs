@@ -38,11 +38,12 @@ fn a_whole_message_says_who_sends_it() {
     let message = "Subject: Hi\r\nFROM: Me\r\n <me@example.com>\r\n\r\nFrom: not@this.one\r\n";
     std::fs::write(&path, message).expect("written");
     let arguments = Arguments {
-        file: Some(path),
+        file: Some(path.clone()),
         from: None,
         ..to("you@example.com")
     };
     let body = body(&arguments, now()).expect("a message");
+    std::fs::remove_file(path).expect("removed");
     assert_eq!(body["from"], "Me <me@example.com>");
     assert_eq!(body["raw"], STANDARD.encode(message));
 }

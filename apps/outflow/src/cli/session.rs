@@ -42,7 +42,7 @@ impl Session {
 
     /// Asks for something.
     pub fn get(&self, path: &str) -> Result<Answer, Failure> {
-        self.client.call(Method::GET, path, &[], None)
+        self.client.call(Method::GET, path, None)
     }
 
     /// Asks for something and reads it.
@@ -52,27 +52,22 @@ impl Session {
 
     /// Sends something new, or a wish.
     pub fn post(&self, path: &str, body: &Value) -> Result<Answer, Failure> {
-        self.client.call(Method::POST, path, &[], Some(body))
+        self.client.call(Method::POST, path, Some(body))
     }
 
     /// Sets something as a whole.
-    pub fn put(
-        &self,
-        path: &str,
-        body: &Value,
-        headers: &[(&str, &str)],
-    ) -> Result<Answer, Failure> {
-        self.client.call(Method::PUT, path, headers, Some(body))
+    pub fn put(&self, path: &str, body: &Value) -> Result<Answer, Failure> {
+        self.client.call(Method::PUT, path, Some(body))
     }
 
     /// Changes some fields.
     pub fn patch(&self, path: &str, body: &Value) -> Result<Answer, Failure> {
-        self.client.call(Method::PATCH, path, &[], Some(body))
+        self.client.call(Method::PATCH, path, Some(body))
     }
 
     /// Takes something away.
     pub fn delete(&self, path: &str) -> Result<Answer, Failure> {
-        self.client.call(Method::DELETE, path, &[], None)
+        self.client.call(Method::DELETE, path, None)
     }
 
     /// Prints the answer as it came, or what people read of it.

@@ -198,6 +198,7 @@ mod tests {
         let target = Target::find(&options(None, &dir)).expect("found");
         assert_eq!(target.url, "http://127.0.0.1:9025");
         assert_eq!(target.token.as_deref(), Some("of_a_b"));
+        fs::remove_dir_all(dir).expect("removed");
     }
 
     #[test]
@@ -207,6 +208,7 @@ mod tests {
         assert_eq!(target.url, ADDRESS);
         assert!(target.looked.contains("address (not there)"));
         assert!(target.token_from.contains("admin-token: not there"));
+        fs::remove_dir_all(dir).expect("removed");
     }
 
     #[test]
@@ -221,6 +223,7 @@ mod tests {
         assert_eq!(of("https://mail.example/").token.as_deref(), Some("of_a_b"));
         assert_eq!(of("localhost:1").token.as_deref(), Some("of_a_b"));
         assert_eq!(of("[::1]:1").token.as_deref(), Some("of_a_b"));
+        fs::remove_dir_all(dir).expect("removed");
     }
 
     #[test]

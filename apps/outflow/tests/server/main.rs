@@ -9,6 +9,7 @@
 
 #[path = "../../src/demo/client.rs"]
 mod client;
+mod cli;
 mod demo;
 mod disk_full;
 mod first;
