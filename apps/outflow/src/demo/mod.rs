@@ -174,7 +174,10 @@ impl Show<'_> {
             return Ok(false);
         };
         println!("Ask why a digest waits, and until when:\n");
-        println!("  outflow explain {id} --data-dir {}\n", self.scratch.path().display());
+        println!(
+            "  outflow explain {id} --data-dir {}\n",
+            self.scratch.path().display()
+        );
         println!(
             "  curl -s {}/api/v1/messages/{id}/explain -H 'Authorization: Bearer {}'\n",
             self.url, self.token

@@ -53,19 +53,28 @@ fn a_full_disk_stops_intake_and_nothing_else() {
         (ready.status == 503 && ready.text.contains("disk")).then_some(())
     });
     let refused = wait_for("intake is refused", || {
-        let answer = client.post("/api/v1/messages", &message(json!({}))).unwrap();
+        let answer = client
+            .post("/api/v1/messages", &message(json!({})))
+            .unwrap();
         (answer.status == 503).then_some(answer)
     });
     assert!(refused.header("retry-after").is_some(), "{}", refused.text);
 
     for entry in fs::read_dir(place.data()).unwrap() {
         let path = entry.unwrap().path();
-        if path.file_name().unwrap().to_string_lossy().starts_with("filler") {
+        if path
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .starts_with("filler")
+        {
             fs::remove_file(path).unwrap();
         }
     }
     let after = wait_for("intake comes back", || {
-        let answer = client.post("/api/v1/messages", &message(json!({}))).unwrap();
+        let answer = client
+            .post("/api/v1/messages", &message(json!({})))
+            .unwrap();
         (answer.status == 202).then(|| answer.json()["id"].as_str().unwrap().to_owned())
     });
     wait_state(&mut client, &after, "delivered");
