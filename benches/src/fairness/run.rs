@@ -93,7 +93,7 @@ struct Sink {
 }
 
 impl Outlet for Sink {
-    fn gate_open(&self, _: LaneId, _: Class) -> bool {
+    fn gate_open(&self, _: LaneId, _: Class, _: u32) -> bool {
         true
     }
 

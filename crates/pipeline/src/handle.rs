@@ -27,8 +27,8 @@ use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
 use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page, Query};
 
 use self::load::Load;
-use crate::questions::Meters;
 pub(crate) use self::request::{Request, Waiting};
+use crate::questions::Meters;
 
 /// Speaks to a node from any thread. Clones speak to the same one.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use std::sync::{Arc, RwLock};
 use outflow_ports::parcel::{Parcel, ParcelError, ParcelSource};
 
 use crate::disk::File;
-use crate::journal::entry::Entry;
+use crate::journal::entry::{Entry, body_check};
 use crate::journal::frame::{self, FRAME_HEAD};
 use crate::journal::place::Place;
 use crate::journal::segment::Kind;
@@ -112,10 +112,20 @@ impl Library {
 
 impl ParcelSource for Library {
     fn read(&self, envelope: u64, body: u64) -> Result<Parcel, ParcelError> {
-        let envelope = self.read_envelope(envelope, body)?;
+        let (kind, payload) =
+            Self::read(self, Kind::Envelope, Place(envelope)).map_err(unreadable)?;
+        let message = match Entry::read(kind, &payload) {
+            Some(Entry::Message(message) | Entry::Kept { message, .. }) => message,
+            _ => return Err(unreadable(io::Error::from(io::ErrorKind::InvalidData))),
+        };
         let (_, body) = Self::read(self, Kind::Body, Place(body)).map_err(unreadable)?;
+        if body_check(&body) != message.body_check {
+            let text = "this is not the body of this message";
+            let error = io::Error::new(io::ErrorKind::InvalidData, text);
+            return Err(unreadable(error));
+        }
         Ok(Parcel {
-            envelope,
+            envelope: message.envelope.into(),
             body: body.into(),
         })
     }

@@ -16,7 +16,7 @@ use crate::boot::{BootTime, LastRecord};
 use crate::disk::{Disk, File, read_range};
 use crate::index::Index;
 use crate::journal::codec::In;
-use crate::journal::entry::{Commit, Entry};
+use crate::journal::entry::{Commit, Entry, body_check};
 use crate::journal::files::Active;
 use crate::journal::frame::{Frame, frame_bytes};
 use crate::journal::place::{Place, position};
@@ -313,7 +313,10 @@ impl Recovery {
             Some(Entry::Message(message)) => {
                 let shelf = self.library.shelf(Kind::Body, message.body.segment());
                 let body = shelf.map(|shelf| shelf.read(message.body));
-                matches!(body, Some(Ok(Some(_))))
+                match body {
+                    Some(Ok(Some((_, body)))) => body_check(&body) == message.body_check,
+                    _ => false,
+                }
             }
             _ => true,
         }

@@ -135,6 +135,8 @@ impl Store for EmbeddedStore {
         });
         let limits = self.index.limits.iter();
         let limits = limits.map(|(key, reserved)| (key.clone(), reserved.limit.clone()));
+        let learnt = self.index.learnt.iter();
+        let learnt = learnt.map(|(key, (until, _))| (key.clone(), *until));
         let boot = BootTime {
             id: self.settings.boot.id(),
             time: self.settings.boot.time(),
@@ -142,6 +144,7 @@ impl Store for EmbeddedStore {
         Recovered {
             flows: flows.collect(),
             limits: limits.collect(),
+            learnt: learnt.collect(),
             downtime: self
                 .last_record
                 .map_or(Nanos::ZERO, |last| last.downtime(now, boot)),
@@ -154,7 +157,10 @@ impl Store for EmbeddedStore {
         match work {
             StoreWork::Page { flow, max } => self.pages.push((flow, max)),
             StoreWork::OpenFlow { flow, key } => self.open_flow(flow, key),
-            StoreWork::Forget { seqs } => self.order(Task::Forget { seqs }),
+            StoreWork::Forget { seqs } => {
+                self.index.expect_forgetting(&seqs);
+                self.order(Task::Forget { seqs });
+            }
             StoreWork::Accept { batch, messages } => self.accept(now, batch, messages),
             StoreWork::Append { no, record } => {
                 let context = self.index.expect(now.wall, &record);

@@ -3,9 +3,11 @@
 //! Flows do not wait at these: with 500 accounts they would wait at 500 places.
 //! Instead each limit opens and shuts its account, or its account's pair with a
 //! lane, by class, and the pool matches what is open. One timer per owner says
-//! when it opens for the next class.
+//! when it opens for the next class. An owner is open if the largest cost that
+//! waits in its pool fits, so that light messages do not starve heavy ones; what
+//! is larger than it can ever take is not asked of it (see the pool's `size`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::feed::Feed;
@@ -13,9 +15,13 @@ use crate::class::Class;
 use crate::handle::{AccountId, AccountLimitId, LaneId};
 use crate::limit::need::Need;
 use crate::limit::{Kind, Limit, Until};
+use crate::policy::applied::Applied;
 use crate::policy::key::LimitKey;
 use crate::pool::ClassMask;
 use crate::time::{Mono, Now};
+
+/// Limits without an owner that are looked at together.
+const TIDY: usize = 2;
 
 /// What a limit opens and shuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,15 +36,19 @@ pub(super) struct AccountLimit {
     pub key: Arc<LimitKey>,
     pub limit: Limit,
     pub feed: Option<Feed>,
-    /// Usually one; an IP or a brand may be that of several accounts.
+    /// Usually one; an IP or a brand may be that of several accounts. None if
+    /// the last one left: it counts on until it is idle.
     pub owners: Vec<Owner>,
-    pub cost_max: u32,
+    /// Whether it stands in the list of limits that need a look.
+    hungry: bool,
 }
 
 /// The limits of one owner.
 #[derive(Debug, Default)]
 struct Owned {
     limits: Vec<AccountLimitId>,
+    /// What the owner must have room for to be open.
+    cost: u32,
     timer: Option<Mono>,
     /// When one of its feeds wants a look, whatever else happens.
     look_at: Option<Mono>,
@@ -48,6 +58,9 @@ struct Owned {
 #[derive(Debug, Default)]
 pub(super) struct AccountLimits {
     slab: Vec<Option<AccountLimit>>,
+    /// Free places of the slab, each with the number of the last request for
+    /// tokens from there: an answer that comes late must not find a successor.
+    free: Vec<(AccountLimitId, u32)>,
     by_key: BTreeMap<Arc<LimitKey>, AccountLimitId>,
     owners: BTreeMap<Owner, Owned>,
     /// How many pairs have limits.
@@ -57,6 +70,8 @@ pub(super) struct AccountLimits {
     hungry: Vec<AccountLimitId>,
     /// Owners that share a limit which another owner took from.
     changed: Vec<Owner>,
+    /// Limits that nobody owns and that were not idle when last looked at.
+    orphans: VecDeque<AccountLimitId>,
 }
 
 impl AccountLimits {
@@ -74,14 +89,52 @@ impl AccountLimits {
     }
 
     /// Adds a limit that nobody owns yet.
-    pub fn add(&mut self, limit: AccountLimit) -> AccountLimitId {
-        let id = AccountLimitId(u32::try_from(self.slab.len()).expect("fewer than 2^32 limits"));
-        self.by_key.insert(Arc::clone(&limit.key), id);
-        if limit.feed.is_some() {
-            self.hungry.push(id);
+    pub fn add(&mut self, key: LimitKey, limit: Limit, mut feed: Option<Feed>) -> AccountLimitId {
+        let (id, last_request) = self.free.pop().unwrap_or_else(|| {
+            let next = u32::try_from(self.slab.len()).expect("fewer than 2^32 limits");
+            self.slab.push(None);
+            (AccountLimitId(next), 0)
+        });
+        if let Some(feed) = &mut feed {
+            feed.number_after(last_request);
         }
-        self.slab.push(Some(limit));
+        let key = Arc::new(key);
+        self.by_key.insert(Arc::clone(&key), id);
+        if let Some(slot) = self.slab.get_mut(id.index()) {
+            *slot = Some(AccountLimit {
+                key,
+                limit,
+                feed,
+                owners: Vec::new(),
+                hungry: false,
+            });
+        }
+        self.note_fed(id);
         id
+    }
+
+    /// Gives a limit the numbers that hold now; whether any changed.
+    pub fn update(&mut self, now: &Now, id: AccountLimitId, applied: &Applied) -> bool {
+        let Some(entry) = self.get_mut(id) else {
+            return false;
+        };
+        if let Some(feed) = &mut entry.feed {
+            feed.set_when_away(applied.when_away);
+        }
+        let limit = &mut entry.limit;
+        if *limit.spec() == applied.spec && limit.headroom() == applied.headroom {
+            return false;
+        }
+        limit.reconfigure(now, applied.spec.clone());
+        limit.set_headroom(applied.headroom);
+        // Other numbers may need a reserve where the old ones did not.
+        if !limit.is_fed() {
+            entry.feed = None;
+        } else if entry.feed.is_none() {
+            entry.feed = Some(Feed::new(Arc::clone(&entry.key), applied.when_away));
+        }
+        self.note_changed(id);
+        true
     }
 
     /// Makes these the limits of an owner, and no others.
@@ -111,25 +164,61 @@ impl AccountLimits {
             std::mem::replace(&mut owned.limits, limits.clone())
         };
         for id in old.into_iter().filter(|id| !limits.contains(id)) {
-            self.disown(id, owner);
+            if let Some(entry) = self.get_mut(id) {
+                entry.owners.retain(|&other| other != owner);
+                if entry.owners.is_empty() {
+                    self.orphans.push_back(id);
+                }
+            }
         }
     }
 
-    fn disown(&mut self, id: AccountLimitId, owner: Owner) {
-        let Some(entry) = self.get_mut(id) else {
-            return;
-        };
-        entry.owners.retain(|&other| other != owner);
-        if entry.owners.is_empty()
-            && let Some(gone) = self.slab.get_mut(id.index()).and_then(Option::take)
-        {
-            self.by_key.remove(&gone.key);
+    /// Forgets limits that nobody owns once they remember nothing: until then
+    /// an owner that comes back finds what it had used. A few at a time.
+    pub fn tidy(&mut self, now: &Now) {
+        for _ in 0..TIDY.min(self.orphans.len()) {
+            let Some(id) = self.orphans.pop_front() else {
+                return;
+            };
+            let Some(entry) = self.get(id).filter(|entry| entry.owners.is_empty()) else {
+                continue;
+            };
+            if !entry.limit.is_idle(now) {
+                self.orphans.push_back(id);
+            } else if let Some(gone) = self.slab.get_mut(id.index()).and_then(Option::take) {
+                self.by_key.remove(&gone.key);
+                let last_request = gone.feed.map_or(0, |feed| feed.last_request());
+                self.free.push((id, last_request));
+            }
         }
     }
 
-    /// Forgets an owner with all its limits.
-    pub fn remove(&mut self, owner: Owner) {
-        self.assign(owner, Vec::new());
+    /// Forgets an account and its pairs.
+    pub fn remove(&mut self, account: AccountId) {
+        self.assign(Owner::Account(account), Vec::new());
+        for lane in self.pairs_of(account) {
+            self.assign(Owner::Pair(account, lane), Vec::new());
+        }
+    }
+
+    /// The lanes at which an account has limits.
+    pub fn pairs_of(&self, account: AccountId) -> Vec<LaneId> {
+        if self.limited_pairs == 0 {
+            return Vec::new();
+        }
+        let first = Owner::Pair(account, LaneId(0));
+        let last = Owner::Pair(account, LaneId(u32::MAX));
+        let pairs = self.owners.range(first..=last);
+        let lanes = pairs.filter_map(|(owner, _)| match owner {
+            Owner::Pair(_, lane) => Some(*lane),
+            Owner::Account(_) => None,
+        });
+        lanes.collect()
+    }
+
+    /// Whether any pair has limits.
+    pub fn has_pairs(&self) -> bool {
+        self.limited_pairs > 0
     }
 
     /// The limits of an owner.
@@ -146,71 +235,78 @@ impl AccountLimits {
 
     /// Whether an owner has limits at all.
     pub fn has(&self, owner: Owner) -> bool {
+        if matches!(owner, Owner::Pair(..)) && self.limited_pairs == 0 {
+            return false;
+        }
         self.owners
             .get(&owner)
             .is_some_and(|owned| !owned.limits.is_empty())
     }
 
-    /// Takes a message's cost from all limits of an owner.
-    pub fn take(&mut self, now: &Now, owner: Owner, class: Class, cost: u32) {
+    /// Takes a message's cost from all limits of an owner; those that count
+    /// what is in flight join `held`.
+    pub fn take(
+        &mut self,
+        now: &Now,
+        owner: Owner,
+        class: Class,
+        cost: u32,
+        held: &mut Vec<AccountLimitId>,
+    ) {
         let Some(owned) = self.owners.get(&owner) else {
             return;
         };
         for &id in &owned.limits {
             if let Some(entry) = self.slab.get_mut(id.index()).and_then(Option::as_mut) {
                 entry.limit.take(now, class, cost);
+                if entry.limit.shape().kind == Kind::Concurrency {
+                    held.push(id);
+                }
                 if entry.owners.len() > 1 {
                     self.changed
                         .extend(entry.owners.iter().filter(|&&other| other != owner));
                 }
                 if let Some(feed) = &mut entry.feed {
                     feed.note_taken(cost);
-                    self.hungry.push(id);
+                    if !std::mem::replace(&mut entry.hungry, true) {
+                        self.hungry.push(id);
+                    }
                 }
             }
         }
     }
 
-    /// A delivery ended: slots come back.
-    pub fn release(&mut self, owner: Owner, cost: u32) -> bool {
-        let Some(owned) = self.owners.get(&owner) else {
-            return false;
-        };
-        let mut any = false;
-        for &id in &owned.limits {
-            if let Some(entry) = self.slab.get_mut(id.index()).and_then(Option::as_mut)
-                && entry.limit.shape().kind == Kind::Concurrency
-            {
+    /// A delivery ended: the slots that it held come back.
+    pub fn release(&mut self, held: &[AccountLimitId], cost: u32) {
+        for &id in held {
+            if let Some(entry) = self.get_mut(id) {
                 entry.limit.release(cost);
-                any = true;
+                self.note_changed(id);
             }
         }
-        any
     }
 
-    /// Learns a cost that an owner may be asked for; whether it is a larger one.
-    pub fn expect_cost(&mut self, owner: Owner, cost: u32) -> bool {
-        let Some(owned) = self.owners.get(&owner) else {
-            return false;
+    /// Says what an owner must have room for to be open.
+    pub fn set_cost(&mut self, owner: Owner, cost: u32) {
+        let Some(owned) = self.owners.get_mut(&owner) else {
+            return;
         };
-        let mut larger = false;
-        for &id in &owned.limits {
-            if let Some(entry) = self.slab.get_mut(id.index()).and_then(Option::as_mut)
-                && cost > entry.cost_max
-            {
-                entry.cost_max = cost.min(entry.limit.largest_cost());
-                entry.limit.expect_cost(cost);
-                larger = true;
-                if entry.limit.reservation_due().is_some() {
-                    self.hungry.push(id);
-                }
+        owned.cost = cost;
+        for index in 0..owned.limits.len() {
+            let owned = self.owners.get(&owner);
+            let Some(&id) = owned.and_then(|owned| owned.limits.get(index)) else {
+                return;
+            };
+            if let Some(entry) = self.get_mut(id) {
+                let most = entry.limit.largest_cost();
+                entry.limit.expect_cost(cost.min(most));
             }
+            self.note_fed(id);
         }
-        larger
     }
 
     /// The largest cost that an owner's limits can ever take.
-    pub fn cost_max(&self, owner: Owner) -> u32 {
+    pub fn largest(&self, owner: Owner) -> u32 {
         let limits = self.owners.get(&owner).map(|owned| owned.limits.as_slice());
         let entries = limits
             .unwrap_or_default()
@@ -235,7 +331,7 @@ impl AccountLimits {
         let mut next = None;
         // The least urgent class needs the most: if it fits, all do.
         for class in Class::ALL.into_iter().rev() {
-            match self.opens_at(now, &owned.limits, class) {
+            match self.opens_at(now, owned, class) {
                 None => break,
                 Some(at) => {
                     open = open.minus(ClassMask::of(class));
@@ -264,20 +360,19 @@ impl AccountLimits {
     }
 
     /// When all limits fit for a class; none if they do now.
-    fn opens_at(&self, now: &Now, limits: &[AccountLimitId], class: Class) -> Option<Mono> {
+    fn opens_at(&self, now: &Now, owned: &Owned, class: Class) -> Option<Mono> {
         let mut at = None;
-        for &id in limits {
+        for &id in &owned.limits {
             let Some(entry) = self.get(id) else { continue };
-            let need = Need::whole(entry.cost_max) + entry.limit.floor(now, class, entry.cost_max);
+            let cost = owned.cost.max(1).min(entry.limit.largest_cost());
+            let need = Need::whole(cost) + entry.limit.floor(now, class, cost);
             if entry.limit.fits(now, class, need) {
                 continue;
             }
-            let opens = match entry.limit.until_above_floor(
-                now,
-                class,
-                Need::whole(entry.cost_max),
-                entry.cost_max,
-            ) {
+            let opens = match entry
+                .limit
+                .until_above_floor(now, class, Need::whole(cost), cost)
+            {
                 Until::At(time) => time,
                 // A reply or a grant will open it.
                 Until::Now | Until::Released | Until::Granted | Until::Never => Mono::NEVER,
@@ -303,7 +398,21 @@ impl AccountLimits {
 
     /// The next limit that spends granted tokens and needs a look.
     pub fn pop_hungry(&mut self) -> Option<AccountLimitId> {
-        self.hungry.pop()
+        let id = self.hungry.pop()?;
+        if let Some(entry) = self.get_mut(id) {
+            entry.hungry = false;
+        }
+        Some(id)
+    }
+
+    /// Puts a limit on the list to be looked at, if it is fed at all.
+    pub fn note_fed(&mut self, id: AccountLimitId) {
+        if let Some(entry) = self.get_mut(id)
+            && entry.feed.is_some()
+            && !std::mem::replace(&mut entry.hungry, true)
+        {
+            self.hungry.push(id);
+        }
     }
 
     /// Looks at the owners of a limit again at this time.
@@ -329,31 +438,32 @@ impl AccountLimits {
         }
     }
 
-    /// The owners of a limit are to be looked at.
-    pub fn note_changed(&mut self, id: AccountLimitId) {
-        if let Some(entry) = self.slab.get(id.index()).and_then(Option::as_ref) {
-            self.changed.extend(&entry.owners);
-            if entry.limit.reservation_due().is_some() {
-                self.hungry.push(id);
+    /// Voids leases that were asked for before the clocks parted.
+    pub fn void_parted(&mut self, now: &Now) {
+        let ids: Vec<AccountLimitId> = self.by_key.values().copied().collect();
+        for id in ids {
+            if self.get_mut(id).is_some_and(|it| it.limit.void_parted(now)) {
+                self.note_changed(id);
             }
         }
     }
 
-    /// A limit that spends what it is given has other numbers.
-    pub fn note_fed(&mut self, id: AccountLimitId) {
-        if self.get(id).is_some_and(|entry| entry.feed.is_some()) {
-            self.hungry.push(id);
+    /// A limit and its owners are to be looked at.
+    pub fn note_changed(&mut self, id: AccountLimitId) {
+        if let Some(entry) = self.slab.get(id.index()).and_then(Option::as_ref) {
+            self.changed.extend(&entry.owners);
         }
+        self.note_fed(id);
     }
 
     /// Puts all fed limits of an owner on the list to be looked at.
     pub fn note_hungry(&mut self, owner: Owner) {
-        if let Some(owned) = self.owners.get(&owner) {
-            for &id in &owned.limits {
-                if self.get(id).is_some_and(|entry| entry.feed.is_some()) {
-                    self.hungry.push(id);
-                }
-            }
+        for index in 0.. {
+            let owned = self.owners.get(&owner);
+            let Some(&id) = owned.and_then(|owned| owned.limits.get(index)) else {
+                return;
+            };
+            self.note_fed(id);
         }
     }
 

@@ -8,7 +8,7 @@ use super::Settings;
 use super::action::{Action, Delivery, Record};
 use super::appends::Appends;
 use super::budgets::Budgets;
-use super::desk::Desk;
+use super::desk::{Desk, Taken};
 use super::flows::Flows;
 use super::limits::Maker;
 use super::permits::{Permit, Permits};
@@ -95,8 +95,8 @@ enum Obstacle {
 }
 
 impl Outlet for Counter {
-    fn gate_open(&self, lane: LaneId, class: Class) -> bool {
-        self.is_open() && self.desk.can_send(lane, class)
+    fn gate_open(&self, lane: LaneId, class: Class, cost: u32) -> bool {
+        self.is_open() && self.desk.can_take(lane, class, cost)
     }
 
     fn prepare(&mut self, now: &Now, id: FlowId) -> Option<u32> {
@@ -136,7 +136,11 @@ impl Outlet for Counter {
         let taken = self
             .desk
             .take(now, lane, class, head.cost, self.matched.take());
-        let (account, session) = taken.expect("a gate that is open has an account to give");
+        let Taken {
+            account,
+            session,
+            held,
+        } = taken.expect("a gate that is open has an account to give");
         let flow = self.flows.get_mut(id)?;
         flow.heads.pop_front();
         flow.in_flight += 1;
@@ -159,12 +163,12 @@ impl Outlet for Counter {
         let next = flow.heads.front().map(|head| head.cost);
         let permit = Permit {
             flow: id,
-            lane,
             account,
             session,
             head,
             sent_at: now.mono,
             slots,
+            held,
         };
         let deadline = now.mono + self.settings.delivery_deadline;
         let permit = self.permits.issue(permit, deadline);

@@ -2,12 +2,25 @@
 //!
 //! It translates limits into the bits that a pool matches, takes an account's
 //! tokens when a message goes out, and tells the schedule which gates to serve.
+//!
+//! A lane is pool x destination. A tenant that has accounts of its own in the
+//! pool has lanes of its own beside it, at which they and the shared accounts
+//! serve; the shared lanes see the shared accounts only.
+//!
+//! In `accounts`: accounts come, change and go. In `limits`: their limits as
+//! bits. In `cost`: what an account must have room for. In `connects`: how fast
+//! it may connect.
 
+mod accounts;
+mod connects;
+mod cost;
 mod gates;
 mod limits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::connects::Connects;
+use self::cost::Regime;
 use super::account_limits::{AccountLimits, Owner};
 use super::holdups::{AtGates, ByClass, Holdups};
 use super::limits::Maker;
@@ -15,11 +28,11 @@ use crate::account::AccountSpec;
 use crate::class::Class;
 use crate::destination::Destination;
 use crate::flow::FlowKey;
-use crate::handle::{AccountId, LaneId, PlaceId, PoolId, SessionRef};
+use crate::handle::{AccountId, AccountLimitId, LaneId, PlaceId, PoolId, SessionRef};
 use crate::name::Name;
 use crate::policy::set::Policies;
-use crate::pool::{Pool, PoolSettings, SessionCaps};
-use crate::time::{Mono, Nanos, Now};
+use crate::pool::{ClassMask, Pool, PoolSettings};
+use crate::time::{Mono, Now};
 
 /// One lane: pool x destination.
 #[derive(Debug)]
@@ -34,6 +47,11 @@ pub(super) struct Lane {
     standing: ByClass,
     /// Deliveries so far.
     pub sent: u64,
+    /// What the heaviest of its first messages costs.
+    heaviest: u32,
+    /// The largest cost that one of its accounts can ever take, and of which
+    /// state of the pool's limits that is true.
+    largest: Option<(u64, u32)>,
 }
 
 /// One account.
@@ -45,20 +63,60 @@ pub(super) struct Account {
     pub blocked_until: Option<Mono>,
     pub paused: bool,
     holdups: Holdups,
+    /// Its limits at destinations are not all known yet.
+    pub settling: bool,
+}
+
+impl Account {
+    fn is_held(&self) -> bool {
+        self.blocked_until.is_some() || self.paused || self.settling
+    }
+}
+
+/// A pool and what the desk keeps beside it.
+#[derive(Debug)]
+struct Side {
+    pool: Pool,
+    accounts: BTreeSet<AccountId>,
+    lanes: Vec<LaneId>,
+    /// Tenants with accounts of their own, and how many.
+    dedicated: BTreeMap<Name, u32>,
+    regime: Regime,
+    /// Changes when what an account can ever take does.
+    sizes: u64,
+    /// The classes that wanted accounts when their limits were last told so.
+    told: ClassMask,
+    /// Fed limits that found nobody who wants their tokens.
+    sated: BTreeSet<AccountLimitId>,
+}
+
+/// A message's way out.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub account: AccountId,
+    pub session: SessionRef,
+    /// Limits of the account that hold a slot for it.
+    pub held: Box<[AccountLimitId]>,
 }
 
 /// Lanes, accounts and pools.
 #[derive(Debug, Default)]
 pub(super) struct Desk {
     settings: PoolSettings,
-    pools: Vec<Pool>,
+    pools: Vec<Side>,
     pool_names: BTreeMap<Name, PoolId>,
     lanes: Vec<Lane>,
-    lane_keys: BTreeMap<(PoolId, Destination), LaneId>,
+    lane_keys: BTreeMap<(PoolId, Destination, Option<Name>), LaneId>,
     accounts: Vec<Option<Account>>,
     account_names: BTreeMap<Name, AccountId>,
+    tenants: BTreeMap<Name, u32>,
     pub limits: AccountLimits,
+    connects: Connects,
     blocked: BTreeSet<(Mono, AccountId)>,
+    /// Pools in which the cost to have room for is looked at again.
+    regimes: BTreeSet<(Mono, PoolId)>,
+    /// Pairs that are paused.
+    held_pairs: BTreeSet<(AccountId, LaneId)>,
     /// Pools in which something may be matched, opened or closed.
     touched: BTreeSet<PoolId>,
     /// Heads at the gates of each pool.
@@ -80,14 +138,39 @@ impl Desk {
             return id;
         }
         let id = PoolId(u32::try_from(self.pools.len()).expect("fewer than 2^32 pools"));
-        self.pools.push(Pool::new(self.settings));
         self.at_gates.push(AtGates::default());
+        self.pools.push(Side {
+            pool: Pool::new(self.settings),
+            accounts: BTreeSet::new(),
+            lanes: Vec::new(),
+            dedicated: BTreeMap::new(),
+            regime: Regime::default(),
+            sizes: 0,
+            told: ClassMask::NONE,
+            sated: BTreeSet::new(),
+        });
         self.pool_names.insert(name.clone(), id);
         id
     }
 
-    pub fn find_lane(&self, pool: PoolId, destination: &Destination) -> Option<LaneId> {
-        self.lane_keys.get(&(pool, destination.clone())).copied()
+    /// The lane of a flow, if it is there already.
+    pub fn find_lane(&self, pool: PoolId, key: &FlowKey) -> Option<LaneId> {
+        let tenant = self.lane_tenant(pool, key);
+        let key = (pool, key.destination.clone(), tenant);
+        self.lane_keys.get(&key).copied()
+    }
+
+    /// The tenant whose lane a flow is in: its own, if accounts are kept for it.
+    fn lane_tenant(&self, pool: PoolId, key: &FlowKey) -> Option<Name> {
+        let dedicated = &self.pools.get(pool.index())?.dedicated;
+        dedicated
+            .contains_key(&key.tenant)
+            .then(|| key.tenant.clone())
+    }
+
+    fn tenant_number(&mut self, name: &Name) -> u32 {
+        let next = u32::try_from(self.tenants.len()).expect("fewer than 2^32 tenants");
+        *self.tenants.entry(name.clone()).or_insert(next)
     }
 
     /// The id that the next lane gets.
@@ -107,7 +190,14 @@ impl Desk {
     ) -> LaneId {
         let id = self.next_lane();
         let destination = key.destination.clone();
-        self.lane_keys.insert((pool, destination.clone()), id);
+        let tenant = self.lane_tenant(pool, key);
+        let first = (pool, destination.clone(), None);
+        let beside = self.lane_keys.range(first..).next();
+        let beside = beside.filter(|((of, to, _), _)| *of == pool && *to == destination);
+        let beside = beside.map(|(_, lane)| *lane);
+        let number = tenant.as_ref().map(|name| self.tenant_number(name));
+        self.lane_keys
+            .insert((pool, destination.clone(), tenant), id);
         self.lanes.push(Lane {
             pool,
             destination,
@@ -115,18 +205,17 @@ impl Desk {
             facts: key.clone(),
             standing: ByClass::default(),
             sent: 0,
+            heaviest: 0,
+            largest: None,
         });
-        if let Some(pool) = self.pools.get_mut(pool.index()) {
-            pool.add_lane(id);
-        }
-        self.touched.insert(pool);
-        let accounts: Vec<AccountId> = self
-            .accounts()
-            .filter(|(_, account)| account.pool == pool)
-            .map(|(account, _)| account)
-            .collect();
-        for account in accounts {
-            self.relimit_pair(now, account, id, policies, maker);
+        self.pool_mut(pool).add_lane_beside(id, number, beside);
+        let side = self.side_mut(pool);
+        side.lanes.push(id);
+        if policies.has_pairs() {
+            let accounts: Vec<AccountId> = side.accounts.iter().copied().collect();
+            for account in accounts {
+                self.relimit_pair(now, account, id, policies, maker);
+            }
         }
         id
     }
@@ -151,78 +240,37 @@ impl Desk {
     }
 
     pub fn find_account(&self, name: &Name) -> Option<AccountId> {
-        self.account_names.get(name).copied()
+        let id = self.account_names.get(name).copied()?;
+        self.account(id).map(|_| id)
+    }
+
+    fn side(&self, id: PoolId) -> &Side {
+        self.pools.get(id.index()).expect("a pool of this desk")
+    }
+
+    fn side_mut(&mut self, id: PoolId) -> &mut Side {
+        self.pools.get_mut(id.index()).expect("a pool of this desk")
     }
 
     pub fn pool(&self, id: PoolId) -> &Pool {
-        self.pools.get(id.index()).expect("a pool of this desk")
+        &self.side(id).pool
     }
 
     pub fn pool_mut(&mut self, id: PoolId) -> &mut Pool {
         self.touched.insert(id);
-        self.pools.get_mut(id.index()).expect("a pool of this desk")
-    }
-
-    /// Adds an account or changes one.
-    pub fn set_account(
-        &mut self,
-        now: &Now,
-        spec: AccountSpec,
-        policies: &Policies,
-        maker: &mut Maker,
-    ) -> AccountId {
-        let pool = self.pool_id(&spec.pool);
-        let known = self.find_account(&spec.id);
-        if let Some(id) = known
-            && self.account(id).is_some_and(|account| account.pool != pool)
-        {
-            self.remove_account(now, &spec.id);
-        }
-        let id = self.find_account(&spec.id).unwrap_or_else(|| {
-            AccountId(u32::try_from(self.accounts.len()).expect("fewer than 2^32 accounts"))
-        });
-        if self.accounts.len() <= id.index() {
-            self.accounts.resize_with(id.index() + 1, || None);
-        }
-        self.account_names.insert(spec.id.clone(), id);
-        let caps = caps_of(&spec, policies);
-        let (blocked_until, paused, holdups) = self
-            .account(id)
-            .map(|old| (old.blocked_until, old.paused, old.holdups))
-            .unwrap_or_default();
-        if let Some(slot) = self.accounts.get_mut(id.index()) {
-            *slot = Some(Account {
-                spec,
-                pool,
-                blocked_until,
-                paused,
-                holdups,
-            });
-        }
-        self.pool_mut(pool).add_account(id, caps);
-        self.pool_mut(pool).set_room(id, true);
-        self.relimit_account(now, id, policies, maker);
-        id
-    }
-
-    /// Takes an account out.
-    pub fn remove_account(&mut self, now: &Now, name: &Name) {
-        let Some(id) = self.account_names.remove(name) else {
-            return;
-        };
-        let Some(account) = self.accounts.get_mut(id.index()).and_then(Option::take) else {
-            return;
-        };
-        self.pool_mut(account.pool).remove_account(now.mono, id);
-        self.limits.remove(Owner::Account(id));
-        for index in 0..self.lanes.len() {
-            self.limits.remove(Owner::Pair(id, LaneId(index as u32)));
-        }
+        &mut self.side_mut(id).pool
     }
 
     /// Whether some account can take a message of this lane and class now.
     pub fn can_send(&self, lane: LaneId, class: Class) -> bool {
-        self.pool(self.lane(lane).pool).can_send(lane, class)
+        self.can_take(lane, class, 1)
+    }
+
+    /// Whether some account can take a message of this cost now. An account
+    /// that is open has room for all costs up to that of the regime.
+    pub fn can_take(&self, lane: LaneId, class: Class, cost: u32) -> bool {
+        let side = self.side(self.lane(lane).pool);
+        side.regime.covers(cost) && side.pool.can_send_cost(lane, class, cost)
     }
 
     /// Chooses an account and takes its limits; the one that was matched if any.
@@ -233,7 +281,7 @@ impl Desk {
         class: Class,
         cost: u32,
         matched: Option<AccountId>,
-    ) -> Option<(AccountId, SessionRef)> {
+    ) -> Option<Taken> {
         let id = self.lane(lane).pool;
         let pool = self.pool_mut(id);
         let from_match = matched.and_then(|account| {
@@ -246,34 +294,41 @@ impl Desk {
         if let Some(lane) = self.lanes.get_mut(lane.index()) {
             lane.sent += 1;
         }
+        let mut held = Vec::new();
         for owner in [Owner::Account(account), Owner::Pair(account, lane)] {
             if self.limits.has(owner) {
-                self.limits.take(now, owner, class, cost);
+                self.limits.take(now, owner, class, cost, &mut held);
                 self.refresh(now, owner);
             }
         }
-        while let Some(owner) = self.limits.pop_changed() {
-            self.refresh(now, owner);
-        }
-        Some((account, SessionRef { pool: id, session }))
+        self.refresh_changed(now);
+        Some(Taken {
+            account,
+            session: SessionRef { pool: id, session },
+            held: held.into_boxed_slice(),
+        })
     }
 
-    /// A delivery ended.
+    /// The clocks parted: leases are void, and accounts may be shut for it.
+    pub fn void_parted(&mut self, now: &Now) {
+        self.limits.void_parted(now);
+        self.refresh_changed(now);
+    }
+
+    /// A delivery ended: its session and the slots it held come back.
     pub fn released(
         &mut self,
         now: &Now,
-        account: AccountId,
-        lane: LaneId,
         session: SessionRef,
+        held: &[AccountLimitId],
         cost: u32,
         lives: bool,
     ) {
         self.pool_mut(session.pool)
             .released(now.mono, session.session, lives);
-        for owner in [Owner::Account(account), Owner::Pair(account, lane)] {
-            if self.limits.has(owner) && self.limits.release(owner, cost) {
-                self.refresh(now, owner);
-            }
+        if !held.is_empty() {
+            self.limits.release(held, cost);
+            self.refresh_changed(now);
         }
     }
 
@@ -289,21 +344,41 @@ impl Desk {
             self.blocked.remove(&(old, id));
         }
         self.blocked.insert((until, id));
-        let pool = account.pool;
-        self.pool_mut(pool).block_account(id);
+        self.tell_hold(id);
     }
 
     /// Pauses an account or lifts its pause.
     pub fn set_paused(&mut self, id: AccountId, paused: bool) {
-        let Some(account) = self.accounts.get_mut(id.index()).and_then(Option::as_mut) else {
+        if let Some(account) = self.accounts.get_mut(id.index()).and_then(Option::as_mut) {
+            account.paused = paused;
+            self.tell_hold(id);
+        }
+    }
+
+    /// Tells the pool whether an account is held, for whatever reason.
+    fn tell_hold(&mut self, id: AccountId) {
+        let Some(account) = self.account(id) else {
             return;
         };
-        account.paused = paused;
-        let (pool, blocked) = (account.pool, account.blocked_until.is_some());
-        if paused {
-            self.pool_mut(pool).block_account(id);
-        } else if !blocked {
-            self.pool_mut(pool).unblock_account(id);
+        let (pool, held) = (account.pool, account.is_held());
+        let pool = self.pool_mut(pool);
+        if held {
+            pool.block_account(id);
+        } else {
+            pool.unblock_account(id);
+        }
+    }
+
+    /// Pauses an account at a destination, or lifts that pause.
+    pub fn set_pair_paused(&mut self, id: AccountId, lane: LaneId, paused: bool) {
+        let changed = if paused {
+            self.held_pairs.insert((id, lane))
+        } else {
+            self.held_pairs.remove(&(id, lane))
+        };
+        if changed {
+            let pool = self.lane(lane).pool;
+            self.pool_mut(pool).hold_pair(id, lane, paused);
         }
     }
 
@@ -313,9 +388,10 @@ impl Desk {
             self.limits.note_hungry(owner);
             self.refresh(now, owner);
         }
-        while let Some(owner) = self.limits.pop_changed() {
-            self.refresh(now, owner);
-        }
+        self.refresh_changed(now);
+        self.limits.tidy(now);
+        self.wake_connects(now);
+        self.wake_regimes(now);
         while let Some(&(at, id)) = self.blocked.first() {
             if at > now.mono {
                 break;
@@ -323,10 +399,7 @@ impl Desk {
             self.blocked.remove(&(at, id));
             if let Some(account) = self.accounts.get_mut(id.index()).and_then(Option::as_mut) {
                 account.blocked_until = None;
-                let (pool, paused) = (account.pool, account.paused);
-                if !paused {
-                    self.pool_mut(pool).unblock_account(id);
-                }
+                self.tell_hold(id);
             }
         }
         for index in 0..self.pools.len() {
@@ -346,17 +419,19 @@ impl Desk {
         let pools = self
             .pools
             .iter()
-            .filter_map(Pool::next_wake)
+            .filter_map(|side| side.pool.next_wake())
             .min()
             .unwrap_or(Mono::NEVER);
-        self.limits.next_wake().min(blocked).min(pools)
+        let regimes = self.regimes.first().map_or(Mono::NEVER, |&(at, _)| at);
+        let limits = self.limits.next_wake().min(self.connects.next_wake());
+        limits.min(blocked).min(pools).min(regimes)
     }
 
     /// Sessions, open or opening, of all pools.
     pub fn sessions(&self) -> u64 {
         self.pools
             .iter()
-            .map(|pool| u64::from(pool.counts().live()))
+            .map(|side| u64::from(side.pool.counts().live()))
             .sum()
     }
 
@@ -372,26 +447,6 @@ impl Desk {
 
     /// The next account and lane to be matched in a pool.
     pub fn next_match(&mut self, id: PoolId) -> Option<(AccountId, LaneId, Class)> {
-        self.pools.get_mut(id.index())?.next_match()
-    }
-}
-
-/// What the pool must know of an account's sessions.
-fn caps_of(spec: &AccountSpec, policies: &Policies) -> SessionCaps {
-    let slowest = policies
-        .for_account(spec)
-        .iter()
-        .filter_map(|applied| applied.spec.shape().rate)
-        .map(|rate| {
-            let per_1000_s = Nanos::from_secs(1_000_000).0 as u128 * u128::from(rate.count);
-            u64::try_from(per_1000_s / u128::from(rate.per.0.max(1))).unwrap_or(u64::MAX)
-        })
-        .min();
-    SessionCaps {
-        kind: spec.sessions.kind,
-        max_connections: spec.sessions.max_connections,
-        per_destination: spec.sessions.per_destination,
-        messages_per_session: spec.sessions.messages_per_session,
-        rate_milli: slowest.unwrap_or(1_000_000),
+        self.pools.get_mut(id.index())?.pool.next_match()
     }
 }

@@ -85,7 +85,7 @@ impl Feed {
         fed.then(|| Self::new(Arc::new(key.clone()), when_away))
     }
 
-    fn new(key: Arc<LimitKey>, when_away: WhenAway) -> Self {
+    pub fn new(key: Arc<LimitKey>, when_away: WhenAway) -> Self {
         Self {
             key,
             when_away,
@@ -102,6 +102,22 @@ impl Feed {
     /// Whether an answer of the ledger is on its way.
     pub fn is_asking(&self) -> bool {
         self.asked.is_some()
+    }
+
+    /// Numbers its requests after those of another limit, whose answers may
+    /// still come.
+    pub fn number_after(&mut self, last: u32) {
+        self.requests = last;
+    }
+
+    /// The number of its last request.
+    pub fn last_request(&self) -> u32 {
+        self.requests
+    }
+
+    /// Changes what happens while the ledger is away.
+    pub fn set_when_away(&mut self, when_away: WhenAway) {
+        self.when_away = when_away;
     }
 
     /// Notes that tokens were taken.

@@ -89,6 +89,18 @@ impl Engine {
         }
     }
 
+    /// The machine slept or its clock was set: leases are older than they seem.
+    pub(super) fn void_parted(&mut self, now: &Now) {
+        for (_, place) in self.limits.iter() {
+            if let Some(limit) = self.schedule.limit_mut(place)
+                && limit.void_parted(now)
+            {
+                self.schedule.mark(place);
+            }
+        }
+        self.counter.desk.void_parted(now);
+    }
+
     pub(super) fn committed(&mut self, now: &Now, through: AppendNo) {
         let was_open = self.counter.is_open();
         while let Some(record) = self.counter.appends.confirm(through) {

@@ -68,6 +68,15 @@ impl Maker {
         (limit, feed)
     }
 
+    /// What a counter that is not saved starts with: a restart never sends
+    /// faster.
+    pub fn fill(&self) -> Fill {
+        match self.start {
+            Start::Fresh => Fill::Full,
+            Start::Again { .. } => Fill::Empty,
+        }
+    }
+
     fn make_limit(&mut self, now: &Now, applied: &Applied) -> Limit {
         let (spec, headroom) = (applied.spec.clone(), applied.headroom);
         // What is in flight is counted where it flies.

@@ -13,7 +13,7 @@ const GATE_SAMPLE: usize = 16;
 
 impl Engine {
     /// Tells the pools which lanes have flows at their gates.
-    pub(super) fn tell_pools(&mut self) {
+    pub(super) fn tell_pools(&mut self, now: &Now) {
         while let Some(gate) = self.schedule.take_changed_gate() {
             let Some((lane, classes)) = self.schedule.gate_classes(gate) else {
                 continue;
@@ -28,13 +28,16 @@ impl Engine {
             let waiting = u32::try_from(waiting.sum::<u64>()).unwrap_or(u32::MAX);
             let (came, standing) = self.schedule.take_came(gate);
             self.counter.desk.tell_gate(lane, &came, &standing);
+            if let Some(costs) = self.schedule.gate_costs(gate) {
+                self.counter.desk.tell_costs(now, lane, costs);
+            }
             let pool = self.counter.desk.lane(lane).pool;
             self.counter
                 .desk
                 .pool_mut(pool)
                 .set_backlog(lane, mask, waiting);
             if self.counter.settings.leased {
-                self.counter.desk.note_hungry(pool);
+                self.counter.desk.tell_wanted(pool);
             }
         }
         self.counter.desk.begin_holdups();
@@ -61,7 +64,7 @@ impl Engine {
                     self.counter.desk.pool_mut(pool).decline(lane, class);
                     self.schedule.gate_declined(gate);
                 }
-                self.tell_pools();
+                self.tell_pools(now);
             }
             if *budget == 0 {
                 return any;
@@ -83,14 +86,17 @@ impl Engine {
     pub(super) fn open_and_close_in(&mut self, now: &Now, id: PoolId) {
         let open = self.counter.is_open();
         let counter = &mut self.counter;
-        let pool = counter.desk.pool_mut(id);
-        while let Some(session) = pool.next_close() {
-            // Closing is not answered: the transport closes in its own time.
+        while let Some(session) = counter.desk.pool_mut(id).next_close() {
+            // Closing is not answered: the transport says goodbye in its own
+            // time, and a slot that waited for an answer could be lost. So for
+            // that moment the far end may see one session more than the cap;
+            // where it counts strictly, the cap is written one lower.
+            let pool = counter.desk.pool_mut(id);
             pool.session_closed(now.mono, session);
             let session = SessionRef { pool: id, session };
             counter.actions.push(Action::CloseSession { session });
         }
-        while open && let Some((session, account, lane)) = pool.next_open(now.mono) {
+        while open && let Some((session, account, lane)) = counter.desk.next_open(now, id) {
             let session = SessionRef { pool: id, session };
             counter.actions.push(Action::OpenSession {
                 session,

@@ -10,8 +10,9 @@
 //! paging), `limits`, `feed` and `feeding` (what holds flows), `desk`, `account_limits`
 //! and `matching` (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
 //! became of it), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
-//! flows, accounts, policies), `sweep` (changes over many flows), [`explain`],
-//! [`view`]; `holdups` and [`meters`] (what limits made wait).
+//! flows, accounts, policies), `rounds` and `sweep` (changes over many accounts
+//! and flows), [`explain`], [`view`]; `holdups` and [`meters`] (what limits made
+//! wait).
 
 mod account_limits;
 pub mod action;
@@ -32,6 +33,7 @@ pub mod meters;
 mod permits;
 mod recipients;
 mod replies;
+mod rounds;
 mod setup;
 mod sweep;
 pub mod view;
@@ -51,10 +53,12 @@ use self::limits::{FlowLimits, Maker};
 pub use self::limits::{SavedLimit, Start};
 use self::permits::Permits;
 use self::recipients::Recipients;
+use self::rounds::Rounds;
 use self::sweep::{Pause, Sweep};
 use crate::classify::Rules;
 use crate::destination::Destination;
 use crate::handle::{FlowId, PlaceId};
+use crate::limit::lease::PARTING_SEEN;
 use crate::limit::need::Need;
 use crate::limit::{Kind, Until};
 use crate::message::{Head, Seq, State};
@@ -64,7 +68,7 @@ use crate::pool::PoolSettings;
 use crate::reply::Reply;
 use crate::retry::schedule::{OnUncertain, RetrySchedules};
 use crate::schedule::{Schedule, TenantId};
-use crate::time::{Mono, Nanos, Now};
+use crate::time::{Clocks, Mono, Nanos, Now};
 
 /// Looks at flows and matches in one step.
 const STEP_BUDGET: u32 = 64;
@@ -137,9 +141,12 @@ pub struct Engine {
     pauses: BTreeMap<PauseId, Pause>,
     pause_ends: BTreeSet<(Mono, PauseId)>,
     sweeps: VecDeque<Sweep>,
+    rounds: Rounds,
     opened_at: Mono,
     /// The unused limit that was last looked at.
     looked_at: PlaceId,
+    /// How the clocks stood to each other when that last mattered.
+    clocks: Clocks,
 }
 
 impl Engine {
@@ -173,14 +180,20 @@ impl Engine {
             pauses: BTreeMap::new(),
             pause_ends: BTreeSet::new(),
             sweeps: VecDeque::new(),
+            rounds: Rounds::default(),
             opened_at: now.mono,
             looked_at: PlaceId(0),
+            clocks: now.clocks(),
         }
     }
 
     /// Takes in what happened; `actions` gets what is to be done.
     pub fn step(&mut self, now: &Now, event: Event, actions: &mut Vec<Action>) {
         std::mem::swap(actions, &mut self.counter.actions);
+        if self.counter.settings.leased && self.clocks.parted(now) >= PARTING_SEEN {
+            self.clocks = now.clocks();
+            self.void_parted(now);
+        }
         self.take_in(now, event);
         self.lapse(now);
         self.work(now);
@@ -224,11 +237,13 @@ impl Engine {
             Event::Feedback { flow, seq, reply } => self.feedback(flow, seq, &reply),
             Event::PolicyChanged { policies } => {
                 self.counter.policies = *policies;
-                self.relimit_accounts(now);
-                self.sweeps.push_back(Sweep::relimit());
+                self.review_accounts();
             }
             Event::AccountChanged { account } => self.set_account(now, *account),
-            Event::AccountRemoved { account } => self.counter.desk.remove_account(now, &account),
+            Event::AccountRemoved { account } => {
+                self.counter.desk.remove_account(now, &account);
+                self.review_flows();
+            }
             Event::Command(command) => self.command(now, command),
             Event::Woke => {}
         }
@@ -262,11 +277,12 @@ impl Engine {
     /// nothing is left to do or the step's budget is used up.
     fn work(&mut self, now: &Now) {
         let mut budget = STEP_BUDGET;
+        self.go_round(now);
         self.sweep(now);
         loop {
             let done = self.schedule.run(now, &mut budget, &mut self.counter);
             self.feed(now);
-            self.tell_pools();
+            self.tell_pools(now);
             let matched = self.match_accounts(now, &mut budget);
             self.open_and_close(now);
             if budget == 0 || (done && !matched && self.schedule.next_wake() > now.mono) {
@@ -279,7 +295,7 @@ impl Engine {
     pub fn next_wake(&self) -> Mono {
         let counter = &self.counter;
         let pause_end = self.pause_ends.first().map_or(Mono::NEVER, |&(at, _)| at);
-        if !self.sweeps.is_empty() {
+        if !self.sweeps.is_empty() || !self.rounds.is_empty() {
             return Mono(0);
         }
         let desk = if counter.is_open() {
@@ -314,7 +330,7 @@ impl Engine {
 
     /// Heads, of at most `max` flows from a place of the caller's choice on,
     /// for which an account and a session stand ready: nothing but the flow's
-    /// own limits holds them, nobody is before them, and none of their limits
+    /// own limits holds them, nobody is before them at a bucket, and none of their limits
     /// waits for tokens to be granted or reserved, or is a window or
     /// spaced limit that says so itself. For those who watch that no token is wasted.
     pub fn heads_at_open_gates(
@@ -331,8 +347,8 @@ impl Engine {
             .filter(|(_, flow)| flow.pauses == 0)
             .filter_map(|(id, flow)| {
                 let (head, lane) = (flow.heads.front()?, flow.lane?);
-                let open = counter.is_open() && counter.desk.can_send(lane, flow.key.class);
                 let class = flow.key.class;
+                let open = counter.is_open() && counter.desk.can_take(lane, class, head.cost);
                 let ungranted = flow.limits.iter().any(|&place| {
                     let limit = self.schedule.limit(place);
                     let Some(limit) = limit else { return false };
@@ -341,10 +357,10 @@ impl Engine {
                         Until::Granted => true,
                         // Windows and spaced limits err on the safe side, most
                         // of all after a restart.
-                        _ => !matches!(limit.shape().kind, Kind::TokenBucket | Kind::Concurrency),
+                        _ => limit.shape().kind != Kind::TokenBucket,
                     }
                 });
-                let first = self.schedule.stands_first(id);
+                let first = self.schedule.is_first_at_bucket(id);
                 (open && first && !ungranted).then_some((id, head.seq, head.cost))
             })
             .take(max)

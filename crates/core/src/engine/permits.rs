@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::handle::{AccountId, FlowId, LaneId, PermitId, SessionRef};
+use crate::handle::{AccountId, AccountLimitId, FlowId, PermitId, SessionRef};
 use crate::message::{Head, Seq};
 use crate::schedule::place::PlaceId;
 use crate::time::Mono;
@@ -15,13 +15,14 @@ use crate::time::Mono;
 #[derive(Debug)]
 pub(super) struct Permit {
     pub flow: FlowId,
-    pub lane: LaneId,
     pub account: AccountId,
     pub session: SessionRef,
     pub head: Head,
     pub sent_at: Mono,
     /// Concurrency limits of the flow that hold a slot for it.
     pub slots: Box<[PlaceId]>,
+    /// Concurrency limits of the account that hold a slot for it.
+    pub held: Box<[AccountLimitId]>,
 }
 
 /// All deliveries in flight.

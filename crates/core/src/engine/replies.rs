@@ -112,10 +112,9 @@ impl Engine {
     /// Slots and the session come back.
     fn release(&mut self, now: &Now, permit: &Permit, lives: bool) {
         let cost = permit.head.cost;
-        let (account, lane, session) = (permit.account, permit.lane, permit.session);
         self.counter
             .desk
-            .released(now, account, lane, session, cost, lives);
+            .released(now, permit.session, &permit.held, cost, lives);
         for &place in &permit.slots {
             if let Some(limit) = self.schedule.limit_mut(place) {
                 limit.release(cost);

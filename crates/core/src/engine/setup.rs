@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::Engine;
 use super::action::Action;
 use super::recipients;
-use super::sweep::Sweep;
 use crate::account::AccountSpec;
 use crate::destination::Destination;
 use crate::flow::FlowKey;
@@ -101,12 +100,13 @@ impl Engine {
                 self.limits.join(now, applied, &mut self.schedule, maker)
             })
             .collect();
+        let desk_max = self.counter.desk.cost_max(lane);
         let largest = |place: &PlaceId| Some(self.schedule.limit(*place)?.largest_cost());
         let cost_max = limits.iter().filter_map(largest).min();
         let cost_max = cost_max
             .unwrap_or(u32::MAX)
             .min(recipients::cost_max(&rules))
-            .min(self.counter.desk.cost_max(lane));
+            .min(desk_max);
         let is_slots = |place: &PlaceId| {
             let limit = self.schedule.limit(*place);
             limit.is_some_and(|limit| limit.shape().kind == Kind::Concurrency)
@@ -163,7 +163,7 @@ impl Engine {
 
     fn lane_of(&mut self, now: &Now, key: &FlowKey) -> LaneId {
         let pool = self.counter.desk.pool_id(&key.pool);
-        if let Some(lane) = self.counter.desk.find_lane(pool, &key.destination) {
+        if let Some(lane) = self.counter.desk.find_lane(pool, key) {
             return lane;
         }
         let gate = self
@@ -171,7 +171,9 @@ impl Engine {
             .add_place(Holder::Gate(self.counter.desk.next_lane()));
         let counter = &mut self.counter;
         let (policies, maker) = (&counter.policies, &mut counter.maker);
-        counter.desk.add_lane(now, key, pool, gate, policies, maker)
+        let lane = counter.desk.add_lane(now, key, pool, gate, policies, maker);
+        self.pause_pairs_of(lane);
+        lane
     }
 
     fn tenant(&mut self, name: &Name) -> TenantId {
@@ -189,18 +191,7 @@ impl Engine {
             counter.desk.block(id, now.mono_at(until));
         }
         self.review_account_pauses(id);
-        // What the flows of its pool can ever send may have changed.
-        self.sweeps.push_back(Sweep::relimit());
-    }
-
-    pub(super) fn relimit_accounts(&mut self, now: &Now) {
-        let counter = &mut self.counter;
-        let ids: Vec<AccountId> = counter.desk.accounts().map(|(id, _)| id).collect();
-        for id in ids {
-            counter
-                .desk
-                .relimit_account(now, id, &counter.policies, &mut counter.maker);
-        }
+        self.review_account(id);
     }
 
     /// The account behind a handle, for whoever carries deliveries out.

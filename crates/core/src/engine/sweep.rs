@@ -54,6 +54,11 @@ impl Sweep {
         Self::of(Work::Relimit)
     }
 
+    /// Whether it works limits out and has not begun.
+    pub fn is_fresh_relimit(&self) -> bool {
+        matches!(self.work, Work::Relimit) && self.next == 0
+    }
+
     pub const fn gates() -> Self {
         Self::of(Work::Gates)
     }
@@ -166,6 +171,7 @@ impl Engine {
         for id in accounts {
             self.review_account_pauses(id);
         }
+        self.review_pair_pauses();
         self.sweeps.push_back(Sweep::of(Work::Pauses));
     }
 

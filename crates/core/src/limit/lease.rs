@@ -14,6 +14,10 @@ use super::need::Need;
 use crate::class::Class;
 use crate::time::{Clocks, Mono, Nanos, Now};
 
+/// Clocks that part by less than this go unnoticed, so it counts against every
+/// batch.
+pub const PARTING_SEEN: Nanos = Nanos::from_millis(1);
+
 /// Tokens that the ledger granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
@@ -36,7 +40,11 @@ pub struct Grant {
 
 impl Grant {
     fn is_good(&self, now: &Now) -> bool {
-        self.tokens > 0 && now.mono < self.ends_at && self.asked.parted(now) <= self.parting_max
+        self.tokens > 0 && now.mono < self.ends_at
+    }
+
+    fn has_parted(&self, now: &Now) -> bool {
+        self.asked.parted(now) + PARTING_SEEN > self.parting_max
     }
 
     fn serves(&self, now: &Now, class: Class) -> bool {
@@ -56,9 +64,17 @@ impl Lease {
     /// Adds what the ledger granted.
     pub fn grant(&mut self, now: &Now, grant: Grant) {
         self.forget(now);
-        if grant.is_good(now) {
+        if grant.is_good(now) && !grant.has_parted(now) {
             self.batches.push_back(grant);
         }
+    }
+
+    /// Voids what was asked for before the clocks parted. To be called whenever
+    /// they have by [`PARTING_SEEN`]; whether anything was void.
+    pub fn void_parted(&mut self, now: &Now) -> bool {
+        let before = self.batches.len();
+        self.batches.retain(|batch| !batch.has_parted(now));
+        self.batches.len() < before
     }
 
     /// When the first batch becomes void.

@@ -289,6 +289,15 @@ impl Limit {
         }
     }
 
+    /// Voids leased tokens that were asked for before the clocks parted; whether
+    /// there were any.
+    pub fn void_parted(&mut self, now: &Now) -> bool {
+        match &mut self.source {
+            Source::Owned(_) => false,
+            Source::Leased(lease) => lease.void_parted(now),
+        }
+    }
+
     /// When the first of its leased tokens become void; none if none are held.
     pub fn lapses_at(&self, now: &Now) -> Option<Mono> {
         match &self.source {
@@ -317,6 +326,11 @@ impl Limit {
     /// Whether it spends only what was reserved on disk.
     pub const fn needs_reserve(&self) -> bool {
         self.reserve.is_some()
+    }
+
+    /// Whether it spends only what it is given: leased or reserved tokens.
+    pub const fn is_fed(&self) -> bool {
+        self.is_leased() || self.needs_reserve()
     }
 
     /// Learns that a single message may cost this much. A reservation must

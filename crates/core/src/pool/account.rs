@@ -24,6 +24,8 @@ pub(super) struct Account {
     /// Removed; stays until its last session is closed.
     pub gone: bool,
     pub caps: SessionCaps,
+    /// The only tenant it serves.
+    pub tenant: Option<u32>,
     /// The classes its limits have a token for.
     pub ready: ClassMask,
     pub blocked: bool,
@@ -44,6 +46,8 @@ pub(super) struct Account {
     pub need: u32,
     /// Idle sessions, idle longest first.
     pub idle: List,
+    /// When its oldest idle session is looked at.
+    pub idle_at: Mono,
     /// When a search for a session to take is due again.
     pub take_at: Mono,
     /// Until then no idle session was held long enough to be taken.
@@ -51,6 +55,8 @@ pub(super) struct Account {
     /// What its pairs can do, by lane.
     pub bits: PairBits,
     pairs: Vec<u32>,
+    /// Sessions by site, for lanes that share a destination.
+    sites: Vec<u32>,
 }
 
 impl Account {
@@ -59,6 +65,7 @@ impl Account {
             id,
             gone: false,
             caps,
+            tenant: None,
             ready: ClassMask::NONE,
             blocked: false,
             room: true,
@@ -71,10 +78,12 @@ impl Account {
             connect: Mean::new(settings.connect_hint),
             need: 0,
             idle: List::EMPTY,
+            idle_at: Mono::NEVER,
             take_at: Mono::NEVER,
             young_until: Mono(0),
             bits: PairBits::default(),
             pairs: Vec::new(),
+            sites: Vec::new(),
         };
         account.measure();
         account
@@ -104,6 +113,21 @@ impl Account {
         }
         if let Some(slot) = self.pairs.get_mut(col) {
             *slot = pair.map_or(NO_PAIR, |pair| pair.0);
+        }
+    }
+
+    /// Its sessions to the lanes of one site.
+    pub fn site_live(&self, site: u32) -> u32 {
+        self.sites.get(site as usize).copied().unwrap_or(0)
+    }
+
+    pub fn set_site_live(&mut self, site: u32, live: u32) {
+        let at = site as usize;
+        if self.sites.len() <= at {
+            self.sites.resize(at + 1, 0);
+        }
+        if let Some(slot) = self.sites.get_mut(at) {
+            *slot = live;
         }
     }
 

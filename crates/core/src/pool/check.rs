@@ -44,6 +44,9 @@ impl Pool {
             }
         }
         assert_eq!(total, self.counts, "sessions of the pool");
+        let wants = self.lanes.iter().map(|lane| lane.demand);
+        let wanted = wants.fold(ClassMask::NONE, ClassMask::or);
+        assert_eq!(wanted, self.wanted(), "what the lanes want");
         let free: Vec<PairNo> = self.free_pairs.clone();
         for ((counts, pair), no) in pairs.iter().zip(&self.pairs).zip(0..) {
             if !free.contains(&PairNo(no)) {
@@ -116,12 +119,17 @@ impl Pool {
             assert_eq!(pair.opens == Opens::First, first, "a pair's bits");
             assert_eq!(pair.opens == Opens::More, more, "a pair's bits");
         }
-        let sendable = account.supply.and(lane.asks).and(able);
+        let mut sendable = account.supply.and(lane.asks).and(able);
+        for class in Class::ALL {
+            if !self.can_take(row, col, lane.cost(class)) {
+                sendable = sendable.minus(ClassMask::of(class));
+            }
+        }
         assert!(
             sendable.is_empty() || self.sending.covers(row, col),
             "{row:?} could send for {col:?} and is not marked"
         );
-        let short = self.short.contains(col.0);
+        let short = self.short.contains(col.0) && self.can_take(row, col, lane.first_cost());
         let marked = self.connecting.covers(row, col);
         let opens = first && self.room.contains(row.0) || more && self.hungry.contains(row.0);
         assert!(

@@ -43,6 +43,7 @@ impl Pool {
             let wanted = self.room.contains(row.0) && self.short.contains(col.0);
             if wanted
                 && self.opens(row, col)
+                && self.can_take(row, col, self.lane(col).first_cost())
                 && let Some(no) = self.open(now, row, col)
             {
                 return Some(self.opening(no));
@@ -117,10 +118,11 @@ impl Pool {
         let mut full = [Row(0); TAKE_LOOKS];
         let mut found = 0;
         let lane = self.lane(col);
+        let cost = lane.first_cost();
         scan(
             self.full.len_words(),
             lane.cursor,
-            |at| self.full.word(at) & lane.bits.opens(at),
+            |at| self.full.word(at) & lane.bits.opens(at) & !self.too_small(col, at, cost),
             |at| {
                 if let Some(slot) = full.get_mut(found) {
                     *slot = Row(at);
@@ -144,13 +146,16 @@ impl Pool {
     /// Among the accounts with room, the one that opened least recently.
     fn pick_room(&mut self, col: Col) -> Option<Row> {
         let lane = self.lane(col);
+        let cost = lane.first_cost();
         let mut best: Option<(u64, u32)> = None;
         let mut looks = 0;
         scan(
             self.room.len_words(),
             lane.open_cursor,
             |at| {
-                self.room.word(at) & lane.bits.first(at) | self.hungry.word(at) & lane.bits.more(at)
+                let first = self.room.word(at) & lane.bits.first(at);
+                let more = self.hungry.word(at) & lane.bits.more(at);
+                (first | more) & !self.too_small(col, at, cost)
             },
             |at| {
                 looks += 1;
@@ -189,6 +194,9 @@ impl Pool {
                 account.open_cursor,
                 |at| self.urgent.word(at) & opens(at),
                 |at| {
+                    if !self.can_take(row, Col(at), self.lane(Col(at)).first_cost()) {
+                        return true;
+                    }
                     best = Some((0, at));
                     false
                 },
@@ -200,6 +208,9 @@ impl Pool {
                 account.open_cursor,
                 |at| self.short.word(at) & opens(at),
                 |at| {
+                    if !self.can_take(row, Col(at), self.lane(Col(at)).first_cost()) {
+                        return true;
+                    }
                     looks += 1;
                     let mut rank = self.promised_tag(row, Col(at));
                     if self.serving_here(row, Col(at)) > 0 {
@@ -285,6 +296,8 @@ impl Pool {
         let pair = self.meet(row, col);
         let no = self.sessions.insert(pair, now)?;
         self.turn(now, no, State::Opening);
+        let deadline = now + self.settings.connect_deadline;
+        self.openings.push_back((deadline, self.sessions.id(no)));
         self.sequence += 1;
         self.work.openings += 1;
         if let Some(opened) = self.last_opened.get_mut(row.index()) {

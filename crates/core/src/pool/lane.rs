@@ -9,6 +9,7 @@ use super::bits::PairBits;
 use super::estimate::{Mean, Meter, sessions_for};
 use super::pace::Pace;
 use super::settings::{ClassMask, PoolSettings};
+use super::size::Sizes;
 use super::stats::Counts;
 
 /// Whether the lane's far end can be reached at all.
@@ -38,6 +39,14 @@ pub(super) struct Lane {
     pub id: LaneId,
     /// Removed; stays until its last session is closed.
     pub gone: bool,
+    /// Whose messages it carries, if that tenant has accounts of its own.
+    pub tenant: Option<u32>,
+    /// The lanes of the same destination, if there are others.
+    pub site: Option<u32>,
+    /// What its first messages cost, by class, and no less than those before.
+    pub costs: [u32; Class::COUNT],
+    /// What its pairs can take at all.
+    pub sizes: Sizes,
     /// Paused or broken.
     pub held: bool,
     /// The classes with a message that could go now.
@@ -75,6 +84,10 @@ impl Lane {
         Self {
             id,
             gone: false,
+            tenant: None,
+            site: None,
+            costs: [0; Class::COUNT],
+            sizes: Sizes::default(),
             held: false,
             backlog: ClassMask::NONE,
             waiting: 0,
@@ -107,6 +120,18 @@ impl Lane {
 
     pub fn asks_now(&self) -> ClassMask {
         self.demand_now().and(self.pace.open())
+    }
+
+    /// What its first message of this class, or one before it, costs.
+    pub fn cost(&self, class: Class) -> u32 {
+        self.costs.get(class.index()).copied().unwrap_or(0)
+    }
+
+    /// What the first of all its messages costs.
+    pub fn first_cost(&self) -> u32 {
+        let mut classes = Class::ALL.into_iter();
+        let first = classes.find(|class| self.demand.contains(*class));
+        first.map_or(0, |class| self.cost(class))
     }
 
     /// Whether a message of this class that arrives may leave.

@@ -14,8 +14,8 @@
 //! 4,000 lanes and many accounts, memory (6 bits a pair and side) speaks for
 //! more pools.
 //!
-//! Reading order: `settings`, `stats`, `account`, `lane`, `pair`, `session`,
-//! `refresh` (bits follow state), `send`, `pace`, `connect`, `takeover`, `turnover` (the
+//! Reading order: `settings`, `stats`, `account`, `lane`, `pair`, `session`, `site`
+//! (who serves whom), `size` (who can take how much), `refresh` (bits follow state), `send`, `pace`, `connect`, `takeover`, `turnover` (the
 //! life of a session), `timer`, `check`; below them `bits`, `mark`, `place`, `estimate`.
 
 mod account;
@@ -33,6 +33,8 @@ mod refresh;
 mod send;
 mod session;
 mod settings;
+mod site;
+mod size;
 mod stats;
 mod takeover;
 mod timer;
@@ -40,6 +42,7 @@ mod turnover;
 
 use std::collections::VecDeque;
 
+use crate::class::Class;
 use crate::handle::{AccountId, LaneId, SessionId};
 use crate::time::Mono;
 
@@ -50,6 +53,7 @@ use self::mark::Marks;
 use self::pair::{Opens, Pair};
 use self::place::{Col, PairNo, Places, Row};
 use self::session::{Sessions, State};
+use self::size::Sizes;
 use self::timer::Timers;
 
 pub use self::settings::{ClassMask, PoolSettings, Prefer, SessionCaps, SessionKind};
@@ -68,6 +72,11 @@ pub struct Pool {
     pairs: Vec<Pair>,
     free_pairs: Vec<PairNo>,
     sessions: Sessions,
+    /// Lanes of one destination, which share the cap per destination.
+    sites: Vec<Vec<Col>>,
+    sizes: Sizes,
+    /// How many lanes have a demand, by class.
+    wanting: [u32; Class::COUNT],
 
     supply: ClassBits,
     demand: ClassBits,
@@ -93,6 +102,8 @@ pub struct Pool {
     /// Slots that were taken from one lane for another.
     freed: VecDeque<(Row, Col)>,
     closing: VecDeque<SessionId>,
+    /// Sessions on their way and when they count as failed, oldest first.
+    openings: VecDeque<(Mono, SessionId)>,
     timers: Timers,
 
     counts: Counts,
@@ -119,7 +130,6 @@ impl Pool {
             return;
         }
         let account = Account::new(id, caps, &self.settings);
-        let slots = account.is_slots();
         let row = self
             .free_rows
             .pop()
@@ -142,8 +152,10 @@ impl Pool {
         for lane in &mut self.lanes {
             lane.bits.grow(rows);
         }
+        self.sizes.set(row, u32::MAX);
         for col in (0..cols as u32).map(Col) {
-            self.put_bits(row, col, Pair::able_unmet(slots), Opens::unmet(slots));
+            self.lane_mut(col).sizes.set(row, u32::MAX);
+            self.put_unmet(row, col);
         }
         self.rows.put(id.0, Some(row.0));
         self.cap += u64::from(caps.max_connections);
@@ -167,10 +179,13 @@ impl Pool {
 
     /// Adds a lane, without a backlog.
     pub fn add_lane(&mut self, id: LaneId) {
-        if self.col(id).is_some() {
-            return;
+        if self.col(id).is_none() {
+            self.insert_lane(Lane::new(id, &self.settings));
         }
-        let lane = Lane::new(id, &self.settings);
+    }
+
+    fn insert_lane(&mut self, lane: Lane) -> Col {
+        let id = lane.id;
         let col = self.free_cols.pop().unwrap_or(Col(self.lanes.len() as u32));
         if col.index() == self.lanes.len() {
             self.lanes.push(lane);
@@ -191,11 +206,11 @@ impl Pool {
             account.bits.grow(cols);
         }
         for row in (0..rows as u32).map(Row) {
-            let slots = self.account(row).is_slots();
-            self.put_bits(row, col, Pair::able_unmet(slots), Opens::unmet(slots));
+            self.put_unmet(row, col);
         }
         self.cols.put(id.0, Some(col.0));
         self.refresh_lane(col);
+        col
     }
 
     /// Takes a lane out. Its idle sessions are closed; busy ones close when
@@ -216,6 +231,7 @@ impl Pool {
         let caps = SessionCaps { kind, ..caps };
         let before = std::mem::replace(&mut account.caps, caps);
         account.measure();
+        account.idle_at = Mono::NEVER;
         self.slots = self.slots - before.slots() + caps.slots();
         self.cap = self.cap - u64::from(before.max_connections) + u64::from(caps.max_connections);
         let met: Vec<PairNo> = (0..self.lanes.len())
@@ -225,6 +241,7 @@ impl Pool {
             self.refresh_pair(pair);
         }
         self.refresh_account(row);
+        self.time_idle(row);
     }
 
     fn retire_where(&mut self, now: Mono, chosen: impl Fn(&Pair) -> bool) {
@@ -262,6 +279,7 @@ impl Pool {
         for row in (0..self.accounts.len() as u32).map(Row) {
             self.forget_pair(row, col);
         }
+        self.leave_site(col);
         self.free_cols.push(col);
     }
 
@@ -322,7 +340,8 @@ impl Pool {
         if let Some(pair) = self.account(row).pair(col.index()) {
             return pair;
         }
-        let fresh = Pair::new(row, col, self.account(row).is_slots());
+        let (able, opens) = self.unmet(row, col);
+        let fresh = Pair::new(row, col, able, opens);
         let no = match self.free_pairs.pop() {
             Some(no) => {
                 *self.pair_mut(no) = fresh;

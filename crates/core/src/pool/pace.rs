@@ -118,7 +118,7 @@ impl Pool {
         if !pace.spacing || !pace.is_close(now, step) {
             return;
         }
-        if self.has_able(col, class) {
+        if self.has_able(col, class, 1) {
             let until = self.lane_mut(col).pace.space(step);
             self.timers.set(until, Timer::Pace(col));
         } else {

@@ -35,6 +35,8 @@ pub(super) struct Pair {
     pub col: Col,
     /// The classes that the limits of exactly this pair let through.
     pub product: ClassMask,
+    /// Somebody paused this account at this destination.
+    pub held: bool,
     pub counts: Counts,
     /// Idle sessions, used last first.
     pub idle: List,
@@ -49,17 +51,19 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    pub fn new(row: Row, col: Col, slots: bool) -> Self {
+    /// A pair that can do what its bits said before it met.
+    pub fn new(row: Row, col: Col, able: ClassMask, opens: Opens) -> Self {
         Self {
             row,
             col,
             product: ClassMask::ALL,
+            held: false,
             counts: Counts::default(),
             idle: List::EMPTY,
             failures: 0,
             backoff_until: None,
-            able: Self::able_unmet(slots),
-            opens: Opens::unmet(slots),
+            able,
+            opens,
         }
     }
 

@@ -4,12 +4,13 @@
 //! appears that could complete a match, marks the row or column. Where the
 //! other side has no bit at all, nothing is marked: its first bit will be.
 
+use crate::class::Class;
 use crate::handle::{AccountId, LaneId};
 use crate::time::Mono;
 
 use super::Pool;
 use super::lane::Rich;
-use super::pair::Opens;
+use super::pair::{Opens, Pair};
 use super::place::{Col, PairNo, Row};
 use super::settings::ClassMask;
 
@@ -40,12 +41,28 @@ impl Pool {
         }
     }
 
+    /// Holds an account at a destination, or lets it go.
+    pub fn hold_pair(&mut self, account: AccountId, lane: LaneId, held: bool) {
+        let (Some(row), Some(col)) = (self.row(account), self.col(lane)) else {
+            return;
+        };
+        if !held && self.account(row).pair(col.index()).is_none() {
+            return;
+        }
+        let no = self.meet(row, col);
+        self.pair_mut(no).held = held;
+        self.refresh_pair(no);
+    }
+
     /// Says whether the connection-rate limits of the account allow one more
     /// opening.
     pub fn set_room(&mut self, account: AccountId, room: bool) {
         let Some(row) = self.row(account) else { return };
-        self.account_mut(row).room = room;
-        self.refresh_account(row);
+        let account = self.account_mut(row);
+        if account.room != room {
+            account.room = room;
+            self.refresh_account(row);
+        }
     }
 
     /// Blocks an account: it neither sends nor opens.
@@ -117,6 +134,12 @@ impl Pool {
         let lane = self.lanes.get_mut(col.index()).expect("a column is a lane");
         let demand = lane.demand_now();
         let before = std::mem::replace(&mut lane.demand, demand);
+        if demand != before {
+            for (count, class) in self.wanting.iter_mut().zip(Class::ALL) {
+                *count += u32::from(demand.contains(class));
+                *count -= u32::from(before.contains(class));
+            }
+        }
         let asks = lane.asks_now();
         let asked = std::mem::replace(&mut lane.asks, asks);
         let wants = lane.wants_session();
@@ -144,28 +167,31 @@ impl Pool {
     }
 
     pub(super) fn refresh_pair(&mut self, no: PairNo) {
+        let Pair { row, col, .. } = *self.pair(no);
+        let barred = self.pair(no).held || !self.serves(row, col);
+        let site = self.lane(col).site;
         let pair = self
             .pairs
             .get_mut(no.0 as usize)
             .expect("a pair is in the slab");
-        let (row, col) = (pair.row, pair.col);
         let account = self
             .accounts
             .get_mut(row.index())
             .expect("a row is an account");
-        let below_cap = pair.counts.live() < account.caps.per_destination;
+        let live = site.map_or(pair.counts.live(), |site| account.site_live(site));
+        let below_cap = live < account.caps.per_destination;
         let slots = account.is_slots();
         let carries = if slots {
             below_cap
         } else {
             pair.counts.idle > 0
         };
-        let able = if carries {
+        let able = if carries && !barred {
             pair.product
         } else {
             ClassMask::NONE
         };
-        let shut = slots || pair.product.is_empty() || pair.backoff_until.is_some();
+        let shut = slots || barred || pair.product.is_empty() || pair.backoff_until.is_some();
         let opens = if shut || !below_cap || pair.counts.idle > 0 {
             Opens::No
         } else if pair.counts.serving() == 0 {

@@ -28,18 +28,25 @@ const CREDIT_TURN: i32 = 1_000;
 impl Pool {
     /// Whether an arriving message of this lane and class could be sent now.
     pub fn can_send(&self, lane: LaneId, class: Class) -> bool {
+        self.can_send_cost(lane, class, 1)
+    }
+
+    /// Whether an arriving message of this cost could be sent now.
+    pub fn can_send_cost(&self, lane: LaneId, class: Class, cost: u32) -> bool {
         let Some(col) = self.col(lane) else {
             return false;
         };
-        self.lane(col).lets_out(class) && self.has_able(col, class)
+        self.lane(col).lets_out(class) && self.has_able(col, class, cost)
     }
 
-    /// Whether an account is ready for the class and has a session idle for the
-    /// lane.
-    pub(super) fn has_able(&self, col: Col, class: Class) -> bool {
+    /// Whether an account is ready for the class, large enough for the cost, and
+    /// has a session idle for the lane.
+    pub(super) fn has_able(&self, col: Col, class: Class, cost: u32) -> bool {
         let lane = self.lane(col);
-        (0..self.supply.len_words())
-            .any(|at| self.supply.word(at, class) & lane.bits.able(at, class) != 0)
+        (0..self.supply.len_words()).any(|at| {
+            let able = self.supply.word(at, class) & lane.bits.able(at, class);
+            able & !self.too_small(col, at, cost) != 0
+        })
     }
 
     /// Takes a session for an arriving message of this lane and class.
@@ -54,7 +61,7 @@ impl Pool {
         if !self.lane(col).lets_out(class) {
             return None;
         }
-        let row = self.pick_account(col, class)?;
+        let row = self.pick_account(col, class, cost)?;
         let session = self.send(now, row, col, class, cost)?;
         Some((self.account(row).id, session))
     }
@@ -71,7 +78,7 @@ impl Pool {
     ) -> Option<SessionId> {
         let (row, col) = (self.row(account)?, self.col(lane)?);
         let can = self.account(row).supply.contains(class) && self.lane(col).lets_out(class);
-        if !can {
+        if !can || !self.can_take(row, col, cost) {
             return None;
         }
         let session = self.send(now, row, col, class, cost)?;
@@ -117,7 +124,7 @@ impl Pool {
         Class::ALL
             .into_iter()
             .filter(|class| asks.contains(*class))
-            .find_map(|class| self.pick_account(col, class))
+            .find_map(|class| self.pick_account(col, class, self.lane(col).cost(class)))
     }
 
     /// The lane and class that an account serves next.
@@ -142,14 +149,17 @@ impl Pool {
         None
     }
 
-    fn pick_account(&mut self, col: Col, class: Class) -> Option<Row> {
+    fn pick_account(&mut self, col: Col, class: Class, cost: u32) -> Option<Row> {
         let lane = self.lane(col);
         let mut best: Option<(u64, u32)> = None;
         let mut looks = 0;
         scan(
             self.supply.len_words(),
             lane.cursor,
-            |at| self.supply.word(at, class) & lane.bits.able(at, class),
+            |at| {
+                let able = self.supply.word(at, class) & lane.bits.able(at, class);
+                able & !self.too_small(col, at, cost)
+            },
             |at| {
                 looks += 1;
                 let used = self.last_used.get(at as usize).copied().unwrap_or(0);
@@ -177,6 +187,9 @@ impl Pool {
             account.cursors.get(class.index()).copied().unwrap_or(0),
             |at| self.demand.word(at, class) & account.bits.able(at, class),
             |at| {
+                if !self.can_take(row, Col(at), self.lane(Col(at)).cost(class)) {
+                    return true;
+                }
                 looks += 1;
                 let rank = self.start_tag(Col(at));
                 if best.is_none_or(|(least, _)| rank < least) {

@@ -70,8 +70,6 @@ pub(super) struct Session {
     pub ready_at: Mono,
     /// Messages it has carried.
     pub used: u32,
-    /// Whether a time-out is set for it.
-    pub timed: bool,
     /// The lane for which it is being closed.
     pub yields_to: Option<Col>,
     generation: u32,
@@ -103,7 +101,6 @@ impl Sessions {
         session.since = now;
         session.ready_at = now;
         session.used = 0;
-        session.timed = false;
         session.yields_to = None;
         Some(SessionNo(place))
     }
@@ -119,7 +116,6 @@ impl Sessions {
             since: Mono(0),
             ready_at: Mono(0),
             used: 0,
-            timed: false,
             yields_to: None,
             generation: 0,
             in_pair: UNLINKED,

@@ -30,6 +30,12 @@ impl ClassMask {
         Self(self.0 | 1 << class as u8)
     }
 
+    /// The classes in either set.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// The classes in both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
@@ -70,6 +76,8 @@ pub struct SessionCaps {
     pub per_destination: u32,
     /// After so many messages a connection is closed; at least 1.
     pub messages_per_session: u32,
+    /// A connection without work for this long is closed.
+    pub idle_timeout: Nanos,
     /// What the account's limits let through, in thousandths of a message a
     /// second: a hint for how many sessions it needs.
     pub rate_milli: u64,
@@ -92,6 +100,7 @@ impl Default for SessionCaps {
             max_connections: 20,
             per_destination: 20,
             messages_per_session: 100,
+            idle_timeout: Nanos::from_secs(30),
             rate_milli: 10_000,
         }
     }
@@ -110,8 +119,8 @@ pub enum Prefer {
 /// How a pool keeps its sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
-    /// A connection without work for this long is closed.
-    pub idle_timeout: Nanos,
+    /// An opening without an answer for this long has failed.
+    pub connect_deadline: Nanos,
     /// What connecting is thought to take until it was measured.
     pub connect_hint: Nanos,
     /// What a reply is thought to take until it was measured.
@@ -129,7 +138,7 @@ pub struct PoolSettings {
 impl Default for PoolSettings {
     fn default() -> Self {
         Self {
-            idle_timeout: Nanos::from_secs(30),
+            connect_deadline: Nanos::from_secs(60),
             connect_hint: Nanos::from_millis(200),
             reply_hint: Nanos::from_millis(100),
             backoff_first: Nanos::from_secs(1),

@@ -47,15 +47,11 @@ pub struct Work {
 
 impl Pool {
     /// The classes for which some lane wants an account, now or once it is no
-    /// longer paced. Looks at all lanes.
+    /// longer paced.
     pub fn wanted(&self) -> ClassMask {
-        let wants = self.lanes.iter().map(|lane| lane.demand);
-        wants.fold(ClassMask::NONE, |all, some| {
-            Class::ALL
-                .into_iter()
-                .filter(|&class| some.contains(class))
-                .fold(all, ClassMask::with)
-        })
+        let classes = Class::ALL.into_iter().zip(self.wanting);
+        let wanted = classes.filter(|(_, lanes)| *lanes > 0);
+        wanted.fold(ClassMask::NONE, |all, (class, _)| all.with(class))
     }
 
     /// Sessions of the whole pool.

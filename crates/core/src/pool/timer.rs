@@ -6,22 +6,22 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::handle::SessionId;
 use crate::time::Mono;
 
 use super::Pool;
 use super::lane::{Reach, Rich};
 use super::place::{Col, PairNo, Row};
-use super::session::{SessionNo, State};
 
 /// The most timers that one wake handles.
 const WAKES_MAX: usize = 1_000;
+/// The most idle sessions of an account that are looked at together.
+const IDLE_LOOKS: usize = 64;
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
-    /// A session may have been idle too long.
-    Idle(SessionId),
+    /// A session of this account may have been idle too long.
+    Idle(Row),
     /// A pair may connect again.
     Backoff(PairNo),
     /// A lane may be probed.
@@ -60,21 +60,19 @@ impl Timers {
 impl Pool {
     /// When [`Pool::wake`] is due.
     pub fn next_wake(&self) -> Option<Mono> {
-        self.timers.next()
+        let opening = self.openings.front().map(|&(deadline, _)| deadline);
+        self.timers.next().into_iter().chain(opening).min()
     }
 
     /// Handles what is due, a bounded number of timers at a time.
     pub fn wake(&mut self, now: Mono) {
+        self.openings_due(now);
         for _ in 0..WAKES_MAX {
             let Some(timer) = self.timers.pop_due(now) else {
                 return;
             };
             match timer {
-                Timer::Idle(id) => {
-                    if let Some(no) = self.sessions.find(id) {
-                        self.idle_due(now, no);
-                    }
-                }
+                Timer::Idle(row) => self.idle_due(now, row),
                 Timer::Backoff(no) => {
                     let pair = self.pair_mut(no);
                     if pair.backoff_until.is_some_and(|until| until <= now) {
@@ -106,22 +104,52 @@ impl Pool {
         }
     }
 
-    fn idle_due(&mut self, now: Mono, no: SessionNo) {
-        let session = self.sessions.at(no);
-        let id = self.sessions.id(no);
-        let timeout = self.settings.idle_timeout;
-        let again = match session.state {
-            State::Closing => return,
-            State::Idle => session.since + timeout,
-            _ => now + timeout,
+    /// Sets the time at which an account's oldest idle session is looked at,
+    /// unless one is set.
+    pub(super) fn time_idle(&mut self, row: Row) {
+        let account = self.account(row);
+        let oldest = self.sessions.oldest(account.idle).next();
+        let (Some(no), Mono::NEVER) = (oldest, account.idle_at) else {
+            return;
         };
-        let lane = self.lane(self.pair(session.pair).col);
-        if again > now {
-            self.timers.set(again, Timer::Idle(id));
-        } else if lane.counts.serving() <= self.settings.keep_warm {
-            self.timers.set(now + timeout, Timer::Idle(id));
-        } else {
-            self.retire(now, no);
+        let at = self.sessions.at(no).since + account.caps.idle_timeout;
+        self.look_at_idle(row, at);
+    }
+
+    fn look_at_idle(&mut self, row: Row, at: Mono) {
+        if at != Mono::NEVER {
+            self.account_mut(row).idle_at = at;
+            self.timers.set(at, Timer::Idle(row));
+        }
+    }
+
+    /// Closes what has been idle too long at an account, a few at a time.
+    fn idle_due(&mut self, now: Mono, row: Row) {
+        let account = self.account_mut(row);
+        if account.idle_at > now {
+            return;
+        }
+        account.idle_at = Mono::NEVER;
+        let (idle, timeout) = (account.idle, account.caps.idle_timeout);
+        let mut next = now + timeout;
+        let old: Vec<_> = self.sessions.oldest(idle).take(IDLE_LOOKS).collect();
+        for (looked, no) in (1..).zip(old) {
+            let session = self.sessions.at(no);
+            let due = session.since + timeout;
+            let lane = self.lane(self.pair(session.pair).col);
+            if due > now {
+                next = due;
+                break;
+            }
+            if lane.counts.serving() > self.settings.keep_warm {
+                self.retire(now, no);
+                if looked == IDLE_LOOKS {
+                    next = now;
+                }
+            }
+        }
+        if self.account(row).counts.idle > 0 {
+            self.look_at_idle(row, next);
         }
     }
 

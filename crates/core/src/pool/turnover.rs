@@ -45,6 +45,28 @@ impl Pool {
             self.session_closed(now, id);
             return;
         };
+        self.note_failure(now, no);
+        self.drop_session(now, no);
+    }
+
+    /// An opening that was never answered has failed; it is told to close.
+    pub(super) fn openings_due(&mut self, now: Mono) {
+        while let Some(&(deadline, id)) = self.openings.front() {
+            let Some(no) = self.find(id, State::Opening) else {
+                self.openings.pop_front();
+                continue;
+            };
+            if deadline > now {
+                return;
+            }
+            self.openings.pop_front();
+            self.note_failure(now, no);
+            self.retire(now, no);
+        }
+    }
+
+    /// Backs a pair off after a failed connect, and its lane after several.
+    fn note_failure(&mut self, now: Mono, no: SessionNo) {
         let pair_no = self.sessions.at(no).pair;
         let pair = self.pair_mut(pair_no);
         pair.failures += 1;
@@ -61,7 +83,6 @@ impl Pool {
             self.lane_mut(col).reach = Reach::Shut(until);
             self.timers.set(until, Timer::Probe(col));
         }
-        self.drop_session(now, no);
     }
 
     /// A session is closed, on our side or the far one.
@@ -130,12 +151,8 @@ impl Pool {
     /// Lets a session wait for its next message.
     fn rest(&mut self, now: Mono, no: SessionNo) {
         self.turn(now, no, State::Idle);
-        let session = self.sessions.at_mut(no);
-        if !session.timed {
-            session.timed = true;
-            let at = now + self.settings.idle_timeout;
-            self.timers.set(at, Timer::Idle(self.sessions.id(no)));
-        }
+        let row = self.pair(self.sessions.at(no).pair).row;
+        self.time_idle(row);
     }
 
     /// Has a session closed.
@@ -204,6 +221,13 @@ impl Pool {
         ] {
             counts.shift(from, to);
         }
+        let (row, col) = (pair.row, pair.col);
+        let crosses = lane.site.is_some_and(|site| {
+            let (before, cap) = (account.site_live(site), account.caps.per_destination);
+            let after = before + u32::from(from == State::Free) - u32::from(to == State::Free);
+            account.set_site_live(site, after);
+            (before < cap) != (after < cap)
+        });
         if from == State::Idle {
             self.sessions.unlink(&mut pair.idle, Chain::Pair, no);
             self.sessions.unlink(&mut account.idle, Chain::Account, no);
@@ -211,6 +235,9 @@ impl Pool {
         if to == State::Idle {
             self.sessions.push(&mut pair.idle, Chain::Pair, no);
             self.sessions.push(&mut account.idle, Chain::Account, no);
+        }
+        if crosses {
+            self.refresh_site(row, col);
         }
     }
 }

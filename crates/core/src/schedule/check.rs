@@ -57,13 +57,14 @@ impl Schedule {
             return Ok(());
         }
         if let Holder::Gate(lane) = place.holder {
-            let class = place.book.first().map(|&(class, _, _)| class).or_else(|| {
-                Class::ALL
-                    .into_iter()
-                    .find(|&class| !place.class(class).nodes.is_empty())
+            let booked = place.book.first().map(|&(class, _, flow)| (class, flow));
+            let first = booked.or_else(|| {
+                let mut classes = Class::ALL.into_iter();
+                classes.find_map(|class| Some((class, self.first_waiter(id, class)?.1)))
             });
-            return match class {
-                Some(class) if outlet.gate_open(lane, class) => Err(format!(
+            let cost = |flow| self.entry(flow).cost;
+            return match first {
+                Some((class, flow)) if outlet.gate_open(lane, class, cost(flow)) => Err(format!(
                     "gate {}: open beside a waiting flow, unmarked",
                     id.0
                 )),

@@ -99,7 +99,7 @@ impl Schedule {
             return place.fits(now, entry.class, Need::whole(entry.cost));
         }
         match place.holder {
-            Holder::Gate(lane) => outlet.gate_open(lane, entry.class),
+            Holder::Gate(lane) => outlet.gate_open(lane, entry.class, entry.cost),
             Holder::Limit(_) => place.fits(now, entry.class, self.booked_need(now, flow, index)),
         }
     }
@@ -144,7 +144,7 @@ impl Schedule {
     ) -> bool {
         let place = self.place(id);
         match place.holder {
-            Holder::Gate(lane) => place.ahead(class) == 0 && outlet.gate_open(lane, class),
+            Holder::Gate(lane) => place.ahead(class) == 0 && outlet.gate_open(lane, class, cost),
             Holder::Limit(_) => place.fits(now, class, place.need(now, class, cost)),
         }
     }

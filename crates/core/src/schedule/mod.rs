@@ -28,18 +28,18 @@ use std::collections::{BTreeSet, VecDeque};
 use self::entry::{Entry, Standing, Stop};
 pub use self::node::TenantId;
 use self::node::{NodeId, Nodes};
-use self::place::{Holder, Place, PlaceId};
+use self::place::{Holder, Place, PlaceId, Ticket};
 use self::waits::WaitGroups;
 use crate::class::Class;
 use crate::handle::{FlowId, LaneId};
-use crate::limit::Limit;
 use crate::limit::spec::{Headroom, LimitSpec};
+use crate::limit::{Kind, Limit};
 use crate::time::{Mono, Now};
 
 /// The other side of a turn: sends what has passed every limit.
 pub trait Outlet {
-    /// Whether the lane's pool can take a message of this class now.
-    fn gate_open(&self, lane: LaneId, class: Class) -> bool;
+    /// Whether the lane's pool can take a message of this class and cost now.
+    fn gate_open(&self, lane: LaneId, class: Class, cost: u32) -> bool;
 
     /// Looks at the head of the flow again right before it is sent; drops heads
     /// that expired or must step aside. The cost of the head to send, if any.
@@ -309,11 +309,20 @@ impl Schedule {
         Some((coming, place.cost_max))
     }
 
-    /// Whether nobody is before a flow where it stands: then what it lacks is
-    /// not the others' turn.
-    pub fn stands_first(&self, id: FlowId) -> bool {
+    /// Whether a flow stands at a bucket or a gate and nobody is before it
+    /// there: then what it lacks is not the others' turn, and no window that
+    /// errs on the safe side.
+    pub fn is_first_at_bucket(&self, id: FlowId) -> bool {
         let entry = self.entry(id);
+        let is_bucket = |stop: u8| {
+            let place = self.place(entry.stop(stop).place);
+            place.is_gate() || place.shape.kind == Kind::TokenBucket
+        };
         match entry.standing {
+            Standing::Waiting { stop }
+            | Standing::Booked {
+                stop: Some(stop), ..
+            } if !is_bucket(stop) => false,
             Standing::Waiting { stop } => {
                 let place = entry.stop(stop).place;
                 let first = Class::ALL
@@ -432,6 +441,23 @@ impl Schedule {
             } => Some(entry.stop(stop).place),
             _ => None,
         }
+    }
+
+    /// What the next messages at a gate cost, by class; 0 where none waits.
+    /// None if all that ever came here cost 1.
+    pub fn gate_costs(&self, id: PlaceId) -> Option<[u32; Class::COUNT]> {
+        let place = self.place(id);
+        (place.cost_max > 1).then(|| {
+            Class::ALL.map(|class| {
+                let from = (class, Ticket(0), FlowId(0));
+                let booked = place.book.range(from..).next();
+                let booked = booked.filter(|(of, ..)| *of == class);
+                let waiting = self.first_waiter(id, class);
+                let flows = booked.map(|&(_, _, flow)| flow).into_iter();
+                let flows = flows.chain(waiting.map(|(_, flow)| flow));
+                flows.map(|flow| self.entry(flow).cost).max().unwrap_or(0)
+            })
+        })
     }
 
     /// The first flows that wait or are booked at a place, in no order of turns.

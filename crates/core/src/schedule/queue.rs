@@ -141,6 +141,10 @@ impl Schedule {
                 self.remove_node(node);
                 self.insert_node(node, (tag, arrival));
                 self.mark(place);
+                // Another cost may be first now, and ask for another account.
+                if self.place(place).cost_max > 1 {
+                    self.note_gate(place);
+                }
             }
         }
     }

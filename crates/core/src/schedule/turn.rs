@@ -286,7 +286,7 @@ impl Schedule {
         let place = self.place(id);
         let cost = self.entry(flow).cost;
         if let Holder::Gate(lane) = place.holder {
-            return outlet.gate_open(lane, class);
+            return outlet.gate_open(lane, class, cost);
         }
         if self.is_crowded(id, flow) {
             return false;
@@ -306,9 +306,9 @@ impl Schedule {
         flow: FlowId,
         outlet: &impl Outlet,
     ) -> bool {
-        let class = self.entry(flow).class;
+        let (class, cost) = (self.entry(flow).class, self.entry(flow).cost);
         if let Holder::Gate(lane) = self.place(id).holder {
-            return outlet.gate_open(lane, class);
+            return outlet.gate_open(lane, class, cost);
         }
         loop {
             let need = self.booked_need(now, flow, self.stop_at(flow, id));

@@ -2,6 +2,7 @@
 //! of `outflow-core`.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
+mod accounts;
 mod classify;
 mod engine;
 mod heads;

@@ -30,6 +30,8 @@ pub struct Flow {
     pub sweeps: u32,
     pub sweeps_lost: u32,
     pub swept: Seq,
+    /// Records about the flow as a whole on their way to the disk.
+    pub records: u32,
     /// Messages that the engine will be told of: new ones, and others.
     pub accepted: u32,
     pub ready: u32,
@@ -50,6 +52,7 @@ impl Flow {
             sweeps: 0,
             sweeps_lost: 0,
             swept: Seq(0),
+            records: 0,
             accepted: 0,
             ready: 0,
         }

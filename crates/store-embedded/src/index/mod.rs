@@ -82,6 +82,8 @@ pub struct Index {
     pub slots: Slots,
     pub flows: Vec<Option<Flow>>,
     pub limits: BTreeMap<LimitKey, Reserved>,
+    /// Until when what was learnt holds, and where that is written.
+    pub learnt: BTreeMap<LimitKey, (Wall, Place)>,
     pub keys: Keys,
     pub bodies: Bodies,
     /// Live bytes by envelope segment.
@@ -103,6 +105,7 @@ impl Index {
             slots: Slots::default(),
             flows: Vec::new(),
             limits: BTreeMap::new(),
+            learnt: BTreeMap::new(),
             keys: Keys::new(settings.keys_max, settings.key_life),
             bodies: Bodies::default(),
             envelopes: BTreeMap::new(),

@@ -69,6 +69,7 @@ impl Index {
                 self.take_out(*seq, false);
             }
             Record::Cancelled { flow, through } => {
+                self.add_flow_record(*flow);
                 self.sweep(*flow, *through);
                 context.except = self.out_of_reach(*flow, *through);
             }
@@ -78,13 +79,18 @@ impl Index {
                 held,
                 ..
             } => {
+                self.add_flow_record(*flow);
                 self.sweep(*flow, *through);
                 context.except = self.out_of_reach(*flow, *through);
                 for &seq in held {
                     self.take_out(seq, false);
                 }
             }
-            Record::Reservation { .. } | Record::Feedback { .. } | Record::Hastened { .. } => {}
+            Record::Hastened { flow, .. } => self.add_flow_record(*flow),
+            Record::Reservation { .. }
+            | Record::Forgotten { .. }
+            | Record::Learnt { .. }
+            | Record::Feedback { .. } => {}
         }
         context
     }
@@ -92,6 +98,7 @@ impl Index {
     /// A record is durable, at `place`.
     pub fn apply(&mut self, now: Wall, record: Record, context: &Context, place: Place) {
         let at = context.at;
+        self.take_flow_record(&record);
         match record {
             Record::Deferral {
                 seq,
@@ -126,6 +133,12 @@ impl Index {
                 self.limits
                     .insert((*key).clone(), Reserved { limit, place });
             }
+            Record::Forgotten { key } => {
+                self.limits.remove(&*key);
+            }
+            Record::Learnt { key, blocked_until } => {
+                self.learnt.insert((*key).clone(), (blocked_until, place));
+            }
             Record::Hastened { flow, which } => self.hasten(at, flow, which),
             Record::Feedback { seq, error, .. } => self.feedback.push((seq, at, *error)),
         }
@@ -133,6 +146,7 @@ impl Index {
 
     /// A record did not reach the disk. It will come again.
     pub fn lose(&mut self, record: &Record) {
+        self.take_flow_record(record);
         match record {
             Record::Deferral { seq, .. }
             | Record::Settlement { seq, .. }
@@ -146,8 +160,44 @@ impl Index {
                     self.one_record_less(seq);
                 }
             }
-            Record::Reservation { .. } | Record::Feedback { .. } | Record::Hastened { .. } => {}
+            Record::Reservation { .. }
+            | Record::Forgotten { .. }
+            | Record::Learnt { .. }
+            | Record::Feedback { .. }
+            | Record::Hastened { .. } => {}
         }
+    }
+
+    fn add_flow_record(&mut self, id: FlowId) {
+        if let Some(flow) = self.flow_mut(id) {
+            flow.records += 1;
+        }
+    }
+
+    fn take_flow_record(&mut self, record: &Record) {
+        if let Record::Cancelled { flow, .. }
+        | Record::Moved { flow, .. }
+        | Record::Hastened { flow, .. } = record
+            && let Some(flow) = self.flow_mut(*flow)
+        {
+            flow.records = flow.records.saturating_sub(1);
+        }
+    }
+
+    /// Dead letters are about to be forgotten.
+    pub fn expect_forgetting(&mut self, seqs: &[Seq]) {
+        for &seq in seqs {
+            if let Some(slot) = self.slots.get_mut(seq) {
+                slot.flags.add_record();
+            }
+        }
+    }
+
+    /// Whether a copy of the message as it is now would overtake a record about
+    /// it that is on its way to the disk.
+    pub fn is_about_to_change(&self, slot: &Slot) -> bool {
+        let flow = self.flow(slot.flow());
+        slot.flags.records() > 0 || flow.is_some_and(|flow| flow.records > 0)
     }
 
     /// Messages that wait for their time are due now.

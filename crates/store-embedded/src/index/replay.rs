@@ -84,6 +84,16 @@ impl Index {
                 };
                 self.limits.insert(key, Reserved { limit, place });
             }
+            Entry::Forgotten { key } => {
+                if let Ok(key) = key.parse() {
+                    self.limits.remove(&key);
+                }
+            }
+            Entry::Learnt { key, blocked_until } => {
+                if let Ok(key) = key.parse() {
+                    self.learnt.insert(key, (blocked_until, place));
+                }
+            }
             Entry::Forget { seqs } => {
                 let seqs: Vec<Seq> = seqs.into_iter().map(Seq).collect();
                 self.forget(&seqs);

@@ -20,8 +20,8 @@ use crate::timeline;
 pub struct Buffers {
     pub bodies: Vec<u8>,
     pub envelopes: Vec<u8>,
-    /// Where each body begins and ends in its buffer, in order.
-    starts: Vec<(usize, usize)>,
+    /// Where each body begins and ends in its buffer, and its check, in order.
+    starts: Vec<(usize, usize, u64)>,
     /// Bodies of this batch, by where they are in memory.
     known: HashMap<(usize, usize), usize>,
     /// For each message that is written, which body it has.
@@ -48,7 +48,7 @@ impl Buffers {
                 let start = frame::begin(bodies, entry::BODY);
                 bodies.extend_from_slice(body);
                 frame::end(bodies, start);
-                starts.push((start, bodies.len()));
+                starts.push((start, bodies.len(), entry::body_check(body)));
                 starts.len() - 1
             });
             self.of_message.push(which);
@@ -71,9 +71,9 @@ impl Buffers {
                 Task::Accept { messages, .. } => {
                     for it in messages.iter_mut().filter(|it| !it.given.known) {
                         let body = bodies.next().and_then(|which| self.starts.get(*which));
-                        let (start, end) = body.copied().unwrap_or_default();
+                        let (start, end, check) = body.copied().unwrap_or_default();
                         it.body = Place::new(segment, offset + start as u64, (end - start) as u64);
-                        it.root = message(&mut self.envelopes, it);
+                        it.root = message(&mut self.envelopes, it, check);
                     }
                 }
                 Task::Open { flow, key, place } => {
@@ -143,7 +143,7 @@ fn framed(buffer: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Out<'_>)) -> P
     Place::new(0, start as u64, (buffer.len() - start) as u64)
 }
 
-fn message(buffer: &mut Vec<u8>, it: &Numbered) -> Place {
+fn message(buffer: &mut Vec<u8>, it: &Numbered, body_check: u64) -> Place {
     let written = Written {
         seq: it.given.seq,
         flow: it.message.flow,
@@ -154,6 +154,7 @@ fn message(buffer: &mut Vec<u8>, it: &Numbered) -> Place {
         cost: it.message.cost,
         key: it.key,
         body: it.body,
+        body_check,
         envelope: &it.message.envelope,
     };
     framed(buffer, entry::MESSAGE, |out| written.write(out))

@@ -10,6 +10,8 @@ use outflow_core::message::{Seq, State};
 use outflow_core::retry::schedule::DeathCause;
 use outflow_core::time::{Nanos, Wall};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::codec::{In, Out};
 use super::place::Place;
 use super::words;
@@ -30,6 +32,8 @@ pub const KEPT: u8 = 13;
 pub const KEYS: u8 = 14;
 pub const BODY: u8 = 15;
 pub const TABLE: u8 = 16;
+pub const FORGOTTEN: u8 = 17;
+pub const LEARNT: u8 = 18;
 
 /// What is written of a message when it is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +49,15 @@ pub struct Written<'a> {
     /// The hash of its idempotency key; 0 if it has none.
     pub key: u64,
     pub body: Place,
+    /// What [`body_check`] says of the body: its place alone is not enough,
+    /// since a body that nobody heard of may have stood there before a crash.
+    pub body_check: u64,
     pub envelope: &'a [u8],
+}
+
+/// The check of a body.
+pub fn body_check(body: &[u8]) -> u64 {
+    xxh3_64(body)
 }
 
 /// What is written beside it when it is copied from an old segment.
@@ -157,6 +169,14 @@ pub enum Entry<'a> {
         saved: &'a [u8],
         block: u32,
     },
+    /// A limit whose count is of no use any more.
+    Forgotten {
+        key: &'a str,
+    },
+    Learnt {
+        key: &'a str,
+        blocked_until: Wall,
+    },
     Forget {
         seqs: Vec<u64>,
     },
@@ -236,6 +256,11 @@ impl<'a> Entry<'a> {
                 key: from.text()?,
                 saved: from.bytes()?,
             },
+            FORGOTTEN => Self::Forgotten { key: from.text()? },
+            LEARNT => Self::Learnt {
+                blocked_until: Wall(from.i64()?),
+                key: from.text()?,
+            },
             FORGET => Self::Forget {
                 seqs: from.numbers()?,
             },
@@ -287,6 +312,7 @@ impl<'a> Written<'a> {
             .u32(self.cost)
             .u64(self.key)
             .u64(self.body.0)
+            .u64(self.body_check)
             .bytes(self.envelope);
     }
 
@@ -301,6 +327,7 @@ impl<'a> Written<'a> {
             cost: from.u32()?,
             key: from.u64()?,
             body: Place(from.u64()?),
+            body_check: from.u64()?,
             envelope: from.bytes()?,
         })
     }
@@ -370,6 +397,8 @@ pub fn kind_of(record: &Record) -> u8 {
         Record::Moved { .. } => MOVED,
         Record::Hastened { .. } => HASTENED,
         Record::Reservation { .. } => RESERVATION,
+        Record::Forgotten { .. } => FORGOTTEN,
+        Record::Learnt { .. } => LEARNT,
     }
 }
 
@@ -434,6 +463,12 @@ pub fn write_record(out: &mut Out<'_>, record: &Record, context: &Context) {
         Record::Reservation { key, saved, block } => {
             let saved = serde_json::to_vec(saved).expect("numbers and words become JSON");
             out.u32(*block).text(&key.to_string()).bytes(&saved);
+        }
+        Record::Forgotten { key } => {
+            out.text(&key.to_string());
+        }
+        Record::Learnt { key, blocked_until } => {
+            out.i64(blocked_until.0).text(&key.to_string());
         }
     }
 }

@@ -140,17 +140,20 @@ impl Files {
         };
         if enough {
             self.disk.remove(name)?;
-        } else {
-            let spare = self.spare_name(kind);
-            self.disk.rename(name, &spare)?;
-            self.spares().push(Spare {
-                kind,
-                name: spare,
-                file: Arc::clone(file),
-                bytes,
-            });
+            return self.disk.sync_names();
         }
-        self.disk.sync_names()
+        let spare = self.spare_name(kind);
+        self.disk.rename(name, &spare)?;
+        // Nothing may be written into it while a crash could bring its old name
+        // back.
+        self.disk.sync_names()?;
+        self.spares().push(Spare {
+            kind,
+            name: spare,
+            file: Arc::clone(file),
+            bytes,
+        });
+        Ok(())
     }
 
     /// Begins a segment with room for `needed` bytes of frames.

@@ -80,8 +80,7 @@ impl EmbeddedStore {
             let Some(slot) = slot.filter(|slot| slot.root.segment() <= victim) else {
                 continue;
             };
-            if slot.flags.records() > 0 {
-                // A record about it is on its way: its copy must not overtake it.
+            if self.index.is_about_to_change(slot) {
                 left.push_back(seq);
                 continue;
             }
@@ -148,7 +147,17 @@ impl EmbeddedStore {
             saved: it.limit.saved.clone(),
             block: u32::try_from(it.limit.reserved_since).unwrap_or(u32::MAX),
         });
-        let old: Vec<Record> = old.collect();
+        let now = self.clocks.1;
+        self.index.learnt.retain(|_, (until, _)| *until > now);
+        let learnt = self.index.learnt.iter();
+        let learnt = learnt.filter(|(_, (_, place))| place.segment() <= victim);
+        let learnt = learnt
+            .take(RESTATE_MAX)
+            .map(|(key, (until, _))| Record::Learnt {
+                key: Arc::new(key.clone()),
+                blocked_until: *until,
+            });
+        let old: Vec<Record> = old.chain(learnt).collect();
         let any = !old.is_empty();
         for record in old {
             self.order_of_job(Task::Append {

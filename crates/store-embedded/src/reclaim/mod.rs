@@ -128,11 +128,9 @@ impl Reclaim {
 
     /// Something was written at these places.
     pub fn saw(&mut self, envelope: Place, body: Place) {
+        // Also those in which nothing was seen, such as a name alone.
         while self.newest.0 < envelope.segment() {
-            self.newest.0 = self
-                .envelopes
-                .back()
-                .map_or(envelope.segment(), |last| last + 1);
+            self.newest.0 += 1;
             self.envelopes.push_back(self.newest.0);
         }
         if self.newest.1 < body.segment() {

@@ -15,6 +15,7 @@ use outflow_ports::intake::Given;
 use outflow_ports::store::{BatchId, NewMessage, Store, StoreDone, StoreWork};
 
 use super::harness::Rig;
+use crate::disk::Disk;
 
 /// Looks for an answer before giving up.
 const LOOKS_MAX: u32 = 10_000;
@@ -157,7 +158,9 @@ impl Driver {
     /// Dies and starts again.
     pub fn restart(&mut self) -> outflow_ports::store::Recovered {
         self.rig.die();
-        self.rig.open().unwrap();
+        if let Err(error) = self.rig.open() {
+            panic!("{error}: {:?}", self.rig.disk.list());
+        }
         self.recover()
     }
 }

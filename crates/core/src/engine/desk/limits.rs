@@ -1,11 +1,9 @@
 //! The limits of accounts and pairs, as bits for the pool.
 
-use std::sync::Arc;
-
-use super::super::account_limits::{AccountLimit, Owner};
-use super::super::feed::{Demand, Feed};
+use super::super::account_limits::Owner;
+use super::super::feed::Demand;
 use super::super::limits::Maker;
-use super::Desk;
+use super::{Account, Desk};
 use crate::class::Class;
 use crate::handle::{AccountId, AccountLimitId, LaneId, PoolId};
 use crate::policy::applied::Applied;
@@ -17,7 +15,7 @@ use crate::time::Now;
 const LANES_GUESSED: usize = 8;
 
 impl Desk {
-    /// Works the limits of an account and of its pairs out anew.
+    /// Works the limits of an account out anew, not those of its pairs.
     pub(in crate::engine) fn relimit_account(
         &mut self,
         now: &Now,
@@ -25,23 +23,14 @@ impl Desk {
         policies: &Policies,
         maker: &mut Maker,
     ) {
-        let Some(account) = self.account(id) else {
-            return;
-        };
-        let (pool, applied) = (account.pool, policies.for_account(&account.spec));
-        self.assign(now, Owner::Account(id), applied, maker);
-        let lanes = (0..self.lanes.len()).map(|index| LaneId(index as u32));
-        for lane in lanes
-            .filter(|&lane| self.lane(lane).pool == pool)
-            .collect::<Vec<_>>()
-        {
-            self.relimit_pair(now, id, lane, policies, maker);
+        if let Some(account) = self.account(id) {
+            let applied = policies.for_account(&account.spec);
+            self.assign(now, Owner::Account(id), applied, maker);
         }
-        self.refresh(now, Owner::Account(id));
     }
 
     /// Works the limits of an account at a destination out.
-    pub(super) fn relimit_pair(
+    pub(in crate::engine) fn relimit_pair(
         &mut self,
         now: &Now,
         id: AccountId,
@@ -49,57 +38,74 @@ impl Desk {
         policies: &Policies,
         maker: &mut Maker,
     ) {
-        let owner = Owner::Pair(id, lane);
-        if !policies.has_pairs() && !self.limits.has(owner) {
-            return;
+        if let Some(account) = self.account(id) {
+            let applied = policies.for_pair(&account.spec, &self.lane(lane).facts);
+            let owner = Owner::Pair(id, lane);
+            if !applied.is_empty() || self.limits.has(owner) {
+                self.assign(now, owner, applied, maker);
+            }
         }
-        let Some(account) = self.account(id) else {
-            return;
-        };
-        let applied = policies.for_pair(&account.spec, &self.lane(lane).facts);
-        self.assign(now, owner, applied, maker);
-        self.refresh(now, owner);
     }
 
-    pub(super) fn assign(
-        &mut self,
-        now: &Now,
-        owner: Owner,
-        applied: Vec<Applied>,
-        maker: &mut Maker,
-    ) {
+    fn assign(&mut self, now: &Now, owner: Owner, applied: Vec<Applied>, maker: &mut Maker) {
         let mut ids: Vec<AccountLimitId> = Vec::with_capacity(applied.len());
+        let mut sized = vec![owner];
         for applied in applied {
             let id = match self.limits.find(&applied.key) {
                 Some(id) => {
-                    if let Some(entry) = self.limits.get_mut(id)
-                        && *entry.limit.spec() != applied.spec
-                    {
-                        entry.limit.reconfigure(now, applied.spec);
-                        // A slower bucket may have to reserve what it spends.
-                        if entry.feed.is_none() {
-                            entry.feed = Feed::of(&entry.limit, &applied.key, applied.when_away);
-                        }
-                        self.limits.note_fed(id);
-                        self.limits.note_changed(id);
+                    if self.limits.update(now, id, &applied) {
+                        let entry = self.limits.get(id);
+                        sized.extend(entry.into_iter().flat_map(|entry| entry.owners.clone()));
                     }
                     id
                 }
                 None => {
                     let (limit, feed) = maker.make(now, &applied);
-                    let key = Arc::new(applied.key);
-                    self.limits.add(AccountLimit {
-                        key,
-                        limit,
-                        feed,
-                        owners: Vec::new(),
-                        cost_max: 1,
-                    })
+                    self.limits.add(applied.key, limit, feed)
                 }
             };
             ids.push(id);
         }
         self.limits.assign(owner, ids);
+        self.limits.set_cost(owner, self.regime_cost(owner));
+        for owner in sized {
+            self.tell_size(owner);
+        }
+        self.refresh(now, owner);
+        self.refresh_changed(now);
+    }
+
+    /// Tells the pool what an account or pair can ever take.
+    fn tell_size(&mut self, owner: Owner) {
+        let (Owner::Account(id) | Owner::Pair(id, _)) = owner;
+        let Some(pool) = self.account(id).map(|account| account.pool) else {
+            return;
+        };
+        let largest = self.limits.largest(owner);
+        self.side_mut(pool).sizes += 1;
+        let pool = self.pool_mut(pool);
+        match owner {
+            Owner::Account(id) => pool.set_largest(id, largest),
+            Owner::Pair(id, lane) => pool.set_pair_largest(id, lane, largest),
+        }
+    }
+
+    /// Looks at the owners of limits that another owner, a grant or a reply
+    /// changed.
+    pub(super) fn refresh_changed(&mut self, now: &Now) {
+        while let Some(owner) = self.limits.pop_changed() {
+            self.refresh(now, owner);
+        }
+    }
+
+    /// Whether an account may carry messages of a lane.
+    pub(super) fn serves(&self, account: &Account, lane: LaneId) -> bool {
+        let key = &self.lane(lane).facts;
+        let Some(only) = &account.spec.tenant else {
+            return true;
+        };
+        let own = (account.pool, key.destination.clone(), Some(only.clone()));
+        self.lane_keys.get(&own) == Some(&lane)
     }
 
     /// Tells the pool for which classes an account or pair is open.
@@ -119,61 +125,47 @@ impl Desk {
         }
     }
 
-    /// A message of this cost waits in a lane: accounts are open only if it fits.
-    pub(in crate::engine) fn expect_cost(&mut self, now: &Now, lane: LaneId, cost: u32) {
-        if cost <= 1 {
-            return;
-        }
-        let pool = self.lane(lane).pool;
-        let accounts = self.accounts().filter(|(_, account)| account.pool == pool);
-        for id in accounts.map(|(id, _)| id).collect::<Vec<_>>() {
-            for owner in [Owner::Account(id), Owner::Pair(id, lane)] {
-                if self.limits.has(owner) && self.limits.expect_cost(owner, cost) {
-                    self.refresh(now, owner);
-                }
-            }
-        }
-    }
-
-    /// The largest cost that some account of a lane's pool can ever take.
-    pub(in crate::engine) fn cost_max(&self, lane: LaneId) -> u32 {
-        let pool = self.lane(lane).pool;
-        let accounts = self.accounts().filter(|(_, account)| account.pool == pool);
-        let able = accounts.map(|(id, _)| {
-            let own = self.limits.cost_max(Owner::Account(id));
-            own.min(self.limits.cost_max(Owner::Pair(id, lane)))
-        });
-        able.max().unwrap_or(u32::MAX)
-    }
-
-    /// What the lanes of an account's pool want of its limits, if anything.
-    pub(in crate::engine) fn demand(&self, id: AccountLimitId) -> Option<Demand> {
+    /// What the lanes of an account's pool want of its limits, if anything. A
+    /// limit for which they want nothing is looked at again when they do.
+    pub(in crate::engine) fn demand(&mut self, id: AccountLimitId) -> Option<Demand> {
         let entry = self.limits.get(id)?;
-        let (Owner::Account(account) | Owner::Pair(account, _)) = *entry.owners.first()?;
-        let wanted = self.pool(self.account(account)?.pool).wanted();
-        let class = Class::ALL
-            .into_iter()
-            .find(|&class| wanted.contains(class))?;
-        let others_below = class.below().any(|class| wanted.contains(class));
+        let owner = *entry.owners.first()?;
+        let (Owner::Account(account) | Owner::Pair(account, _)) = owner;
+        let most = entry.limit.largest_cost();
+        let pool = self.account(account)?.pool;
+        let side = self.side_mut(pool);
+        let wanted = side.pool.wanted();
+        let mut classes = Class::ALL.into_iter();
+        let Some(class) = classes.find(|&class| wanted.contains(class)) else {
+            side.sated.insert(id);
+            return None;
+        };
         Some(Demand {
             class,
-            cost: entry.cost_max,
+            cost: self.regime_cost(owner).min(most),
             flows: LANES_GUESSED,
-            others_below,
+            others_below: class.below().any(|class| wanted.contains(class)),
         })
     }
 
-    /// Has the limits of a pool's accounts looked at: its lanes want something.
-    pub(in crate::engine) fn note_hungry(&mut self, pool: PoolId) {
-        let ids = self
-            .accounts
-            .iter()
-            .enumerate()
-            .filter_map(|(index, account)| {
-                let account = account.as_ref()?;
-                (account.pool == pool).then_some(AccountId(index as u32))
-            });
-        for id in ids.collect::<Vec<_>>() {
+    /// Has leased limits of a pool's accounts looked at if its lanes want
+    /// something again: those that had found that nobody wants anything, and
+    /// all accounts if other classes want them than they were told.
+    pub(in crate::engine) fn tell_wanted(&mut self, pool: PoolId) {
+        let side = self.side_mut(pool);
+        let wanted = side.pool.wanted();
+        if wanted.is_empty() {
+            return;
+        }
+        let sated = std::mem::take(&mut side.sated);
+        let mut accounts = Vec::new();
+        if std::mem::replace(&mut side.told, wanted) != wanted {
+            accounts.extend(&side.accounts);
+        }
+        for id in sated {
+            self.limits.note_fed(id);
+        }
+        for id in accounts {
             self.limits.note_hungry(Owner::Account(id));
         }
     }

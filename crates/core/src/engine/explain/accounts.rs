@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::super::account_limits::Owner;
 use super::{Case, Hold, Obstacle};
-use crate::class::Class;
 use crate::engine::Engine;
 use crate::engine::flows::Flow;
 use crate::handle::{AccountId, LaneId};
@@ -57,7 +56,7 @@ impl Engine {
         case.flows_waiting = case.flows_waiting.max(others);
         let standings = awake
             .iter()
-            .map(|&id| self.standing(now, id, lane, class, ahead));
+            .map(|&id| self.standing(now, id, lane, flow, ahead));
         match standings.min_by_key(Standing::rank) {
             None => case.wait(Obstacle::Paused, None),
             Some(first) if first.obstacles.is_empty() => {
@@ -78,10 +77,12 @@ impl Engine {
         now: &Now,
         id: AccountId,
         lane: LaneId,
-        class: Class,
+        flow: &Flow,
         ahead: u64,
     ) -> Standing {
         let desk = &self.counter.desk;
+        let class = flow.key.class;
+        let cost = flow.heads.front().map_or(1, |head| head.cost);
         let mut opens = Some(now.mono);
         let mut obstacles = Vec::new();
         if let Some(account) = desk.account(id)
@@ -95,7 +96,7 @@ impl Engine {
         }
         let owners = [Owner::Account(id), Owner::Pair(id, lane)];
         for entry in owners.into_iter().flat_map(|owner| desk.limits.of(owner)) {
-            let hold = Hold::of(&entry.limit, now, class, entry.cost_max, ahead);
+            let hold = Hold::of(&entry.limit, now, class, cost, ahead);
             if hold.is_open() {
                 continue;
             }

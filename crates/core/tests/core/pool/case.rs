@@ -50,6 +50,7 @@ impl Case {
                 max_connections: 20,
                 per_destination: 20,
                 messages_per_session: 100,
+                idle_timeout: outflow_core::time::Nanos::from_secs(30),
                 rate_milli: 10_000,
             },
             connect_ms: (50, 500),

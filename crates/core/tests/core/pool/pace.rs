@@ -31,6 +31,7 @@ impl World {
             max_connections: 8,
             per_destination: 8,
             messages_per_session: 100_000,
+            idle_timeout: outflow_core::time::Nanos::from_secs(30),
             rate_milli: 1_000_000,
         };
         pool.add_account(A, caps);

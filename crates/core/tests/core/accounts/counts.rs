@@ -1,0 +1,171 @@
+//! What an account's limits remember, and for how long.
+
+use super::world::{World, account, secs};
+use outflow_core::class::Class;
+use outflow_core::destination::Destination;
+use outflow_core::engine::Settings;
+use outflow_core::engine::event::{Event, LeaseAnswer};
+use outflow_core::flow::FlowKey;
+use outflow_core::limit::spec::{Headroom, Rate};
+use outflow_core::name::Name;
+use outflow_core::policy::matcher::Match;
+use outflow_core::policy::policy::{Policy, RateOrShare, WhenAway};
+use outflow_core::policy::set::Policies;
+
+fn on_account(name: &str, away: WhenAway) -> Policy {
+    let mut policy = Policy::new(Match::from_pairs([("account", name)]).unwrap());
+    policy.rate = Some(RateOrShare::Rate(Rate::per_second(10)));
+    policy.burst = Some(10);
+    policy.when_away = Some(away);
+    policy
+}
+
+#[test]
+fn a_reply_frees_only_the_slots_its_delivery_took() {
+    let mut world = World::new();
+    world.account(account("a", 100, &[]));
+    let flow = world.flow("google", "acme");
+    world.queue(flow, &[1; 10]);
+    assert_eq!(world.sent.len(), 10);
+    world.account(account("a", 100, &["5 concurrent"]));
+    world.queue(flow, &[1; 20]);
+    assert_eq!(world.sent.len(), 15);
+    for old in 0..10 {
+        world.reply(old);
+    }
+    assert_eq!(world.sent.len(), 15, "the new ones are all in flight");
+    world.reply(10);
+    assert_eq!(world.sent.len(), 16);
+    world.reply_all();
+    assert_eq!((world.sent.len(), world.in_flight()), (30, 0));
+}
+
+#[test]
+fn an_account_that_comes_back_has_used_what_it_had_used() {
+    let mut world = World::new();
+    let spec = account("a", 100, &["10/day"]);
+    world.account(spec.clone());
+    let flow = world.flow("google", "acme");
+    let mut key = FlowKey::to(Destination::isp("google"));
+    key.pool = Name::from("other");
+    let elsewhere = world.open(key);
+    world.queue(flow, &[1; 20]);
+    world.reply_all();
+    assert_eq!(world.sent.len(), 10);
+    world.remove("a");
+    world.account(spec.clone());
+    world.run(secs(60), true);
+    assert_eq!(world.sent.len(), 10, "it left and came back");
+    let mut moved = spec;
+    moved.pool = Name::from("other");
+    world.account(moved);
+    world.queue(elsewhere, &[1; 20]);
+    world.run(secs(60), true);
+    assert_eq!(world.sent.len(), 10, "it changed its pool");
+    world.remove("a");
+    assert_eq!(world.engine.gauges().limits, 1);
+    world.run(secs(3 * 86_400), true);
+    world.step(Event::Woke);
+    assert_eq!(
+        world.engine.gauges().limits,
+        0,
+        "it is forgotten in the end"
+    );
+}
+
+#[test]
+fn changed_headroom_holds_at_once() {
+    let mut world = World::new();
+    world.account(account("a", 100, &["1/s burst 10"]));
+    let mut key = FlowKey::to(Destination::isp("google"));
+    key.class = Class::Low;
+    let flow = world.open(key);
+    world.queue(flow, &[1; 100]);
+    assert_eq!(world.sent.len(), 8, "a fifth is kept for critical");
+    let mut policies = Policies::default();
+    policies.set_headroom(Headroom::default());
+    world.policies(policies);
+    assert_eq!(world.sent.len(), 10);
+}
+
+#[test]
+fn a_changed_when_away_holds_at_once() {
+    let mut policies = Policies::default();
+    policies.insert(on_account("a", WhenAway::Closed)).unwrap();
+    let settings = Settings {
+        leased: true,
+        ..Settings::default()
+    };
+    let mut world = World::with(settings, policies.clone());
+    world.account(account("a", 100, &[]));
+    let flow = world.flow("google", "acme");
+    world.queue(flow, &[1]);
+    let away = |world: &mut World| {
+        let request = world.leases.pop().unwrap();
+        let answer = LeaseAnswer::Away;
+        let (limit, no) = (request.limit, request.no);
+        world.step(Event::Granted { limit, no, answer });
+    };
+    away(&mut world);
+    assert_eq!(world.sent.len(), 0);
+    policies.insert(on_account("a", WhenAway::Open)).unwrap();
+    world.policies(policies);
+    world.run(secs(1), false);
+    assert_eq!(world.sent.len(), 1, "an unanswered request counts as away");
+}
+
+#[test]
+fn leased_accounts_ask_again_whenever_somebody_wants_them() {
+    let mut policies = Policies::default();
+    policies.insert(on_account("a", WhenAway::Closed)).unwrap();
+    let settings = Settings {
+        leased: true,
+        ..Settings::default()
+    };
+    let mut world = World::with(settings, policies);
+    world.account(account("a", 100, &[]));
+    let flow = world.flow("google", "acme");
+    for round in 1..=20 {
+        world.queue(flow, &[1]);
+        for _ in 0..10 {
+            while let Some(request) = world.leases.pop() {
+                let answer = LeaseAnswer::Leased {
+                    tokens: request.at_least,
+                    life: secs(1),
+                    wait: secs(0),
+                    spacing: secs(0),
+                };
+                let (limit, no) = (request.limit, request.no);
+                world.step(Event::Granted { limit, no, answer });
+            }
+        }
+        assert_eq!(world.sent.len(), round);
+        world.run(secs(5), true);
+    }
+}
+
+#[test]
+fn a_policy_change_over_many_pairs_goes_in_slices() {
+    let mut world = World::new();
+    for number in 0..30 {
+        world.account(account(&format!("a{number}"), 10, &[]));
+    }
+    for number in 0..100 {
+        world.flow(&format!("isp{number}"), "acme");
+    }
+    let mut policy = Policy::new(Match::from_pairs([("account", "*"), ("isp", "*")]).unwrap());
+    policy.rate = Some(RateOrShare::Rate(Rate::per_second(10)));
+    let mut policies = Policies::default();
+    policies.insert(policy).unwrap();
+    let policies = Box::new(policies);
+    let mut actions = Vec::new();
+    let event = Event::PolicyChanged { policies };
+    world.engine.step(&world.now, event, &mut actions);
+    let after_one = world.engine.gauges().limits;
+    assert!(
+        (500..=1_000).contains(&after_one),
+        "{after_one} in one step"
+    );
+    world.step(Event::Woke);
+    assert_eq!(world.engine.gauges().limits, 3_000);
+}
