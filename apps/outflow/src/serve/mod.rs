@@ -21,7 +21,7 @@ pub mod transports;
 pub mod unbuilt;
 pub mod wiring;
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -31,6 +31,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::server::{End, Server};
 use crate::config;
+
+/// Says something to whoever started the server. Nobody may be there to read.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        let _ = writeln!(io::stdout(), $($words)*);
+    }};
+}
 
 /// How to serve.
 #[derive(clap::Args)]
@@ -79,7 +86,7 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
         eprintln!("outflow has failed: its node has ended; what was under way is found again");
         return ExitCode::FAILURE;
     }
-    println!(
+    say!(
         "stopping: what is under way has {} to end; once more ends it at once",
         settings.server.shutdown_timeout
     );
@@ -87,9 +94,9 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
         signals.next().await;
     };
     match server.stop(hurry) {
-        End::Settled => println!("stopped: everything is settled"),
+        End::Settled => say!("stopped: everything is settled"),
         End::Unsettled => {
-            println!("stopped: what was not settled in time is tried again at the next start");
+            say!("stopped: what was not settled in time is tried again at the next start");
         }
         End::Panicked => {
             eprintln!("outflow has failed while it stopped; what was under way is found again");
@@ -124,9 +131,9 @@ impl Signals {
 /// What a person wants to know at the start.
 fn greet(settings: &Settings, server: &Server, started: Instant) {
     let opened = &server.opened;
-    println!("outflow {}", env!("CARGO_PKG_VERSION"));
-    println!("data      {}", settings.server.data_dir.display());
-    println!(
+    say!("outflow {}", env!("CARGO_PKG_VERSION"));
+    say!("data      {}", settings.server.data_dir.display());
+    say!(
         "found     {} messages in {} flows, {} dead letters, in {} ms ({} KiB read)",
         opened.messages,
         opened.flows,
@@ -135,25 +142,25 @@ fn greet(settings: &Settings, server: &Server, started: Instant) {
         opened.bytes_read >> 10,
     );
     if opened.bytes_cut > 0 {
-        println!(
+        say!(
             "          {} bytes that were not finished at the last end were cut off; nobody had \
              been told that they were stored",
             opened.bytes_cut
         );
     }
     if opened.unrecorded > 0 {
-        println!(
+        say!(
             "          {} receipts are still to be written",
             opened.unrecorded
         );
     }
-    println!("address   {}", server.url());
+    say!("address   {}", server.url());
     match &server.token {
-        Some(path) => println!("token     {} (administrator)", path.display()),
-        None => println!("token     not in the data directory: use one that you have"),
+        Some(path) => say!("token     {} (administrator)", path.display()),
+        None => say!("token     not in the data directory: use one that you have"),
     }
     if server.is_sandboxed {
-        println!("accounts  only the sandbox: nothing leaves this machine");
+        say!("accounts  only the sandbox: nothing leaves this machine");
     }
-    println!("ready     after {} ms", started.elapsed().as_millis());
+    say!("ready     after {} ms", started.elapsed().as_millis());
 }

@@ -90,9 +90,19 @@ impl Drop for Place {
     }
 }
 
+/// A process that does not outlive the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A running server.
 pub struct Server {
-    child: Child,
+    child: Running,
     pub address: SocketAddr,
     pub token: String,
     /// What it printed until it was ready.
@@ -106,8 +116,9 @@ impl Server {
     fn start(place: &Place) -> Self {
         let started = Instant::now();
         let mut command = place.command();
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let lines = lines_of(&mut child);
+        let child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = Running(child);
+        let lines = lines_of(&mut child.0);
         let mut greeting = Vec::new();
         loop {
             let line = lines.recv_timeout(PATIENCE);
@@ -122,7 +133,8 @@ impl Server {
             .iter()
             .find_map(|line| line.strip_prefix("address"));
         let url = url.unwrap().trim().to_owned();
-        let address = url.strip_prefix("http://").unwrap().parse().unwrap();
+        let (_, address) = url.split_once("://").unwrap();
+        let address = address.parse().unwrap();
         let token = fs::read_to_string(place.data().join("admin-token")).unwrap();
         Self {
             child,
@@ -139,20 +151,20 @@ impl Server {
     }
 
     pub fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.child.0.kill().unwrap();
+        self.child.0.wait().unwrap();
     }
 
     /// Asks it to end, without waiting.
     pub fn terminate(&self) {
-        let id = self.child.id().to_string();
+        let id = self.child.0.id().to_string();
         let status = Command::new("kill").args(["-TERM", &id]).status();
         assert!(status.unwrap().success());
     }
 
     /// Waits until it has ended: how, and what it said last.
     pub fn wait(mut self) -> (ExitStatus, Vec<String>) {
-        let status = self.child.wait().unwrap();
+        let status = self.child.0.wait().unwrap();
         (status, self.lines.try_iter().collect())
     }
 
@@ -161,14 +173,6 @@ impl Server {
         self.terminate();
         let (status, last) = self.wait();
         assert!(status.success(), "{status}: {last:?}");
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // A test that failed leaves no server behind.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
