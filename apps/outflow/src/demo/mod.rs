@@ -95,11 +95,12 @@ fn show(arguments: &Arguments) -> Result<bool, String> {
     if arguments.json {
         println!("{}", summary.json);
     } else {
-        let checks = &summary.json["checks"];
-        println!(
-            "\nlimits held: {}, nothing lost: {}",
-            checks["limits_held"], checks["nothing_lost"]
-        );
+        let check = |name: &str| {
+            let held = summary.json.pointer(&format!("/checks/{name}"));
+            held.and_then(serde_json::Value::as_bool).unwrap_or(false)
+        };
+        let (limits, lost) = (check("limits_held"), check("nothing_lost"));
+        println!("\nlimits held: {limits}, nothing lost: {lost}");
         println!("{}", summary.json);
     }
     Ok(summary.holds && end == crate::serve::server::End::Settled)

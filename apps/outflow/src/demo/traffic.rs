@@ -167,12 +167,12 @@ impl Sender {
         let failure = match self.client.post("/api/v1/messages", body) {
             Ok(answer) if answer.status == 202 => {
                 let json = answer.json();
-                let ids = match json["accepted"].as_array() {
+                let ids = match json.get("accepted").and_then(Value::as_array) {
                     Some(accepted) => accepted
                         .iter()
-                        .filter_map(|one| seq_of(&one["id"]))
+                        .filter_map(|one| seq_of(one.get("id")?))
                         .collect(),
-                    None => Vec::from_iter(seq_of(&json["id"])),
+                    None => Vec::from_iter(json.get("id").and_then(seq_of)),
                 };
                 lock(&self.accepted).all.extend(&ids);
                 return ids;

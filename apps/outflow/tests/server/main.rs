@@ -7,9 +7,9 @@
     missing_docs
 )]
 
+mod cli;
 #[path = "../../src/demo/client.rs"]
 mod client;
-mod cli;
 mod demo;
 mod disk_full;
 mod first;
