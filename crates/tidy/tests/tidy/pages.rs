@@ -9,13 +9,15 @@ use crate::workspace::members;
 
 /// The way of a message through the sources, as `docs/life-of-a-message.md`
 /// tells it.
-const LIFE: [&str; 22] = [
+const LIFE: [&str; 24] = [
+    "crates/api/src/server.rs",
     "crates/pipeline/src/intake.rs",
     "crates/pipeline/src/node.rs",
     "crates/core/src/engine/setup.rs",
     "crates/core/src/flow.rs",
     "crates/core/src/policy/set.rs",
     "crates/ports/src/store.rs",
+    "crates/store-embedded/src/store.rs",
     "crates/core/src/engine/event.rs",
     "crates/core/src/engine/mod.rs",
     "crates/core/src/engine/flows.rs",
@@ -36,7 +38,7 @@ const LIFE: [&str; 22] = [
 
 /// The README's two commands: run it, test it.
 const COMMANDS: [&str; 2] = [
-    "cargo run --release -- simulate otp-under-digest-storm",
+    "cargo run --release -- demo",
     "scripts/test",
 ];
 
