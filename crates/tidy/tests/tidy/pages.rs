@@ -37,10 +37,7 @@ const LIFE: [&str; 24] = [
 ];
 
 /// The README's two commands: run it, test it.
-const COMMANDS: [&str; 2] = [
-    "cargo run --release -- demo",
-    "scripts/test",
-];
+const COMMANDS: [&str; 2] = ["cargo run --release -- demo", "scripts/test"];
 
 /// What no file may mention: where packages come from is up to the machine
 /// that builds, and so is where a checkout lies. Cut in two, so that this list
