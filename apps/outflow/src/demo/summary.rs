@@ -97,9 +97,13 @@ fn listed(client: &mut Client, states: &str) -> io::Result<BTreeSet<Seq>> {
             return Err(io::Error::other(text));
         }
         let page = answer.json();
-        let messages = page["messages"].as_array().into_iter().flatten();
-        found.extend(messages.filter_map(|message| seq_of(&message["id"])));
-        match page["next_cursor"].as_str() {
+        let messages = page
+            .get("messages")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        found.extend(messages.filter_map(seq_of));
+        match page.get("next_cursor").and_then(Value::as_str) {
             Some(next) => cursor = format!("&cursor={next}"),
             None => return Ok(found),
         }

@@ -167,12 +167,9 @@ impl Sender {
         let failure = match self.client.post("/api/v1/messages", body) {
             Ok(answer) if answer.status == 202 => {
                 let json = answer.json();
-                let ids = match json["accepted"].as_array() {
-                    Some(accepted) => accepted
-                        .iter()
-                        .filter_map(|one| seq_of(&one["id"]))
-                        .collect(),
-                    None => Vec::from_iter(seq_of(&json["id"])),
+                let ids = match json.get("accepted").and_then(Value::as_array) {
+                    Some(accepted) => accepted.iter().filter_map(seq_of).collect(),
+                    None => Vec::from_iter(seq_of(&json)),
                 };
                 lock(&self.accepted).all.extend(&ids);
                 return ids;
@@ -188,9 +185,9 @@ impl Sender {
     }
 }
 
-/// The number in an id.
-pub fn seq_of(id: &Value) -> Option<Seq> {
-    let id: MessageId = id.as_str()?.parse().ok()?;
+/// The number of a message that has an id.
+pub fn seq_of(message: &Value) -> Option<Seq> {
+    let id: MessageId = message.get("id")?.as_str()?.parse().ok()?;
     Some(id.seq())
 }
 
