@@ -97,9 +97,12 @@ fn listed(client: &mut Client, states: &str) -> io::Result<BTreeSet<Seq>> {
             return Err(io::Error::other(text));
         }
         let page = answer.json();
-        let messages = page.get("messages").and_then(Value::as_array);
-        let messages = messages.into_iter().flatten();
-        found.extend(messages.filter_map(|message| seq_of(message.get("id")?)));
+        let messages = page
+            .get("messages")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        found.extend(messages.filter_map(seq_of));
         match page.get("next_cursor").and_then(Value::as_str) {
             Some(next) => cursor = format!("&cursor={next}"),
             None => return Ok(found),

@@ -168,11 +168,8 @@ impl Sender {
             Ok(answer) if answer.status == 202 => {
                 let json = answer.json();
                 let ids = match json.get("accepted").and_then(Value::as_array) {
-                    Some(accepted) => accepted
-                        .iter()
-                        .filter_map(|one| seq_of(one.get("id")?))
-                        .collect(),
-                    None => Vec::from_iter(json.get("id").and_then(seq_of)),
+                    Some(accepted) => accepted.iter().filter_map(seq_of).collect(),
+                    None => Vec::from_iter(seq_of(&json)),
                 };
                 lock(&self.accepted).all.extend(&ids);
                 return ids;
@@ -188,9 +185,9 @@ impl Sender {
     }
 }
 
-/// The number in an id.
-pub fn seq_of(id: &Value) -> Option<Seq> {
-    let id: MessageId = id.as_str()?.parse().ok()?;
+/// The number of a message that has an id.
+pub fn seq_of(message: &Value) -> Option<Seq> {
+    let id: MessageId = message.get("id")?.as_str()?.parse().ok()?;
     Some(id.seq())
 }
 
