@@ -83,6 +83,11 @@ impl Clerk {
         }
     }
 
+    /// The number of messages that wait for their receipt, as it goes on.
+    pub fn unwritten(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.waiting)
+    }
+
     /// Messages that wait for their receipt.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
@@ -121,13 +126,14 @@ impl Desk {
                 }
                 let kept = slice.iter().filter(|it| self.receipts.keeps(it.state));
                 let receipts = kept.map(|it| self.receipt(it)).collect();
-                self.waiting.fetch_sub(slice.len(), Ordering::Relaxed);
                 if slices.peek().is_some() {
                     let before = slice.last().map_or(0, |it| it.end.position());
                     self.record.settle(receipts, before);
                 } else {
                     self.record.settle(receipts, paper.through);
                 }
+                // Only now can the record answer for them.
+                self.waiting.fetch_sub(slice.len(), Ordering::Release);
             }
             if paper.finished.is_empty() {
                 self.record.settle(Vec::new(), paper.through);

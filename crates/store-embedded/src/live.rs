@@ -4,9 +4,10 @@
 //! asks leaves a question there, is answered at the next turn, and reads from
 //! the journal by itself.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use outflow_core::message::Seq;
@@ -23,6 +24,9 @@ use crate::timeline;
 
 /// How long a question waits for its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often, and after how long, a receipt is looked for that is being made.
+const LOOKS_MAX: u32 = 500;
+const LOOK: Duration = Duration::from_millis(1);
 /// Questions that may wait at once.
 const ASKS_MAX: usize = 10_000;
 /// Questions answered in one turn.
@@ -95,21 +99,39 @@ pub struct LiveReceipts {
     record: Record,
     library: Arc<Library>,
     asks: Arc<Asks>,
+    /// Messages that are done with and whose receipts are being made.
+    unwritten: Arc<AtomicUsize>,
 }
 
 impl LiveReceipts {
-    pub(crate) fn new(record: Record, library: Arc<Library>, asks: Arc<Asks>) -> Self {
+    pub(crate) fn new(
+        record: Record,
+        library: Arc<Library>,
+        asks: Arc<Asks>,
+        unwritten: Arc<AtomicUsize>,
+    ) -> Self {
         Self {
             record,
             library,
             asks,
+            unwritten,
         }
     }
 }
 
 impl Receipts for LiveReceipts {
+    /// A message leaves the index when its end is durable, and has a receipt a
+    /// moment later: who asks in between waits for that.
     fn get(&self, seq: Seq) -> Result<Option<Receipt>, ReceiptsError> {
-        Receipts::get(&self.record, seq)
+        for _ in 0..LOOKS_MAX {
+            let none_missing = self.unwritten.load(Ordering::Acquire) == 0;
+            let receipt = Receipts::get(&self.record, seq)?;
+            if receipt.is_some() || none_missing {
+                return Ok(receipt);
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(None)
     }
 
     fn list(

@@ -68,6 +68,9 @@ impl EmbeddedStore {
             self.record.clone(),
             Arc::clone(&self.library),
             Arc::clone(&self.asks),
+            self.clerk
+                .as_ref()
+                .map_or_else(Arc::default, Clerk::unwritten),
         ))
     }
 

@@ -10,6 +10,7 @@
 //! Reading order: [`place`] (where flows wait), `node` (fair order among
 //! tenants), `entry` (a flow's standing), `estimate` (which place will take
 //! longest), `judge` (what a flow finds at a place), `turn` (the decisions), `queue` and `book` (their bookkeeping),
+//! `questions` (what others ask),
 //! `waits` (how long all that takes), `check` (what must hold after every step).
 
 mod book;
@@ -19,6 +20,7 @@ mod estimate;
 mod judge;
 mod node;
 pub mod place;
+mod questions;
 mod queue;
 mod turn;
 pub mod waits;
@@ -28,12 +30,12 @@ use std::collections::{BTreeSet, VecDeque};
 use self::entry::{Entry, Standing, Stop};
 pub use self::node::TenantId;
 use self::node::{NodeId, Nodes};
-use self::place::{Holder, Place, PlaceId, Ticket};
+use self::place::{Holder, Place, PlaceId};
 use self::waits::WaitGroups;
 use crate::class::Class;
 use crate::handle::{FlowId, LaneId};
+use crate::limit::Limit;
 use crate::limit::spec::{Headroom, LimitSpec};
-use crate::limit::{Kind, Limit};
 use crate::time::{Mono, Now};
 
 /// The other side of a turn: sends what has passed every limit.
@@ -290,109 +292,6 @@ impl Schedule {
         Some(id)
     }
 
-    /// The most urgent class that waits at a place, and how many tokens those
-    /// of it that stand first would take.
-    pub fn wanted_at(&self, id: PlaceId) -> Option<(Class, u32)> {
-        let place = self.place(id);
-        let booked = place.book.first().map(|&(class, _, flow)| (class, flow));
-        let waiting = Class::ALL
-            .into_iter()
-            .find_map(|class| Some((class, self.first_waiter(id, class)?.1)));
-        if let Some((class, flow)) = booked.into_iter().chain(waiting).min() {
-            return Some((class, self.entry(flow).cost));
-        }
-        // Booked flows that stand elsewhere will come here: granted tokens
-        // must be there when they do.
-        let coming = Class::ALL
-            .into_iter()
-            .find(|&class| place.class(class).soft > 0)?;
-        Some((coming, place.cost_max))
-    }
-
-    /// Whether a flow stands at a bucket or a gate and nobody is before it
-    /// there: then what it lacks is not the others' turn, and no window that
-    /// errs on the safe side.
-    pub fn is_first_at_bucket(&self, id: FlowId) -> bool {
-        let entry = self.entry(id);
-        let is_bucket = |stop: u8| {
-            let place = self.place(entry.stop(stop).place);
-            place.is_gate() || place.shape.kind == Kind::TokenBucket
-        };
-        match entry.standing {
-            Standing::Waiting { stop }
-            | Standing::Booked {
-                stop: Some(stop), ..
-            } if !is_bucket(stop) => false,
-            Standing::Waiting { stop } => {
-                let place = entry.stop(stop).place;
-                let first = Class::ALL
-                    .into_iter()
-                    .find_map(|class| self.first_waiter(place, class));
-                self.place(place).book.is_empty() && first.is_some_and(|(_, flow)| flow == id)
-            }
-            Standing::Booked {
-                stop: Some(stop), ..
-            } => {
-                let place = self.place(entry.stop(stop).place);
-                let first = place.book.first().map(|&(_, _, flow)| flow);
-                first == Some(id) && !place.has_waiters_above(entry.class)
-            }
-            Standing::Booked { stop: None, .. } | Standing::Idle | Standing::Arriving => true,
-        }
-    }
-
-    /// How many flows of this class or a higher one wait or are booked at a
-    /// place.
-    pub fn waiting_at(&self, id: PlaceId, class: Class) -> u64 {
-        let place = self.place(id);
-        let booked = place
-            .book
-            .iter()
-            .filter(|(other, ..)| *other <= class)
-            .count() as u64;
-        let waiting: u64 = place
-            .classes
-            .iter()
-            .take(class.index() + 1)
-            .flat_map(|queue| &queue.nodes)
-            .map(|&(_, _, node)| u64::from(self.nodes.get(node).waiting))
-            .sum();
-        booked + waiting
-    }
-
-    /// How many flows wait or are booked at a place, by class.
-    pub fn waiters_at(&self, id: PlaceId) -> [u64; Class::COUNT] {
-        let place = self.place(id);
-        let mut waiters = [0; Class::COUNT];
-        for (count, queue) in waiters.iter_mut().zip(&place.classes) {
-            let nodes = queue.nodes.iter();
-            *count = nodes
-                .map(|&(_, _, node)| u64::from(self.nodes.get(node).waiting))
-                .sum();
-        }
-        for (class, ..) in &place.book {
-            if let Some(count) = waiters.get_mut(class.index()) {
-                *count += 1;
-            }
-        }
-        waiters
-    }
-
-    /// How many tenants' queues and booked flows of a class want tokens of a
-    /// place, and whether less urgent ones do.
-    pub fn demand_at(&self, id: PlaceId, class: Class) -> (usize, bool) {
-        let place = self.place(id);
-        let booked = place
-            .book
-            .iter()
-            .filter(|(other, ..)| *other == class)
-            .count();
-        (
-            booked + place.class(class).nodes.len(),
-            place.has_demand_below(class),
-        )
-    }
-
     /// Tokens taken from a fed limit since this was last asked.
     pub fn take_spent(&mut self, id: PlaceId) -> u32 {
         std::mem::take(&mut self.place_mut(id).spent)
@@ -407,19 +306,6 @@ impl Schedule {
         }
     }
 
-    /// The lane of a gate and the classes that want through it.
-    pub fn gate_classes(&self, id: PlaceId) -> Option<(LaneId, Vec<Class>)> {
-        let place = self.place(id);
-        let Holder::Gate(lane) = place.holder else {
-            return None;
-        };
-        let wanted = |class: &Class| {
-            let queue = place.class(*class);
-            !queue.nodes.is_empty() || queue.booked > 0
-        };
-        Some((lane, Class::ALL.into_iter().filter(wanted).collect()))
-    }
-
     /// How many flows of each class came to a gate since this was last asked,
     /// and how many stand there.
     pub fn take_came(&mut self, id: PlaceId) -> ([u64; Class::COUNT], [u64; Class::COUNT]) {
@@ -429,47 +315,6 @@ impl Schedule {
             .each_mut()
             .map(|queue| u64::from(std::mem::take(&mut queue.came)));
         (came, standing)
-    }
-
-    /// The place at which a flow waits or is booked, if it does.
-    pub fn place_of(&self, id: FlowId) -> Option<PlaceId> {
-        let entry = self.flows.get(id.index())?.as_ref()?;
-        match entry.standing {
-            Standing::Waiting { stop }
-            | Standing::Booked {
-                stop: Some(stop), ..
-            } => Some(entry.stop(stop).place),
-            _ => None,
-        }
-    }
-
-    /// What the next messages at a gate cost, by class; 0 where none waits.
-    /// None if all that ever came here cost 1.
-    pub fn gate_costs(&self, id: PlaceId) -> Option<[u32; Class::COUNT]> {
-        let place = self.place(id);
-        (place.cost_max > 1).then(|| {
-            Class::ALL.map(|class| {
-                let from = (class, Ticket(0), FlowId(0));
-                let booked = place.book.range(from..).next();
-                let booked = booked.filter(|(of, ..)| *of == class);
-                let waiting = self.first_waiter(id, class);
-                let flows = booked.map(|&(_, _, flow)| flow).into_iter();
-                let flows = flows.chain(waiting.map(|(_, flow)| flow));
-                flows.map(|flow| self.entry(flow).cost).max().unwrap_or(0)
-            })
-        })
-    }
-
-    /// The first flows that wait or are booked at a place, in no order of turns.
-    pub fn first_flows_at(&self, id: PlaceId, max: usize) -> impl Iterator<Item = FlowId> {
-        let place = self.place(id);
-        let booked = place.book.iter().map(|&(_, _, flow)| flow);
-        let nodes = place.classes.iter().flat_map(|queue| &queue.nodes);
-        let waiting = nodes.flat_map(|&(_, _, node)| {
-            let first = self.nodes.get(node).first;
-            std::iter::successors(first, |&flow| self.entry(flow).next)
-        });
-        booked.chain(waiting).take(max)
     }
 
     /// Serves one flow at a gate for which an account was found; whether one

@@ -174,17 +174,6 @@ fn cargo_run_means_outflow() {
         ["outflow"],
         "`cargo run` from a clone must mean outflow: set default-members in Cargo.toml"
     );
-    let scenario = COMMANDS
-        .iter()
-        .find_map(|command| command.split("simulate ").nth(1));
-    let path = format!(
-        "crates/simulator/scenarios/{}.toml",
-        scenario.unwrap_or_default()
-    );
-    assert!(
-        root().join(&path).is_file(),
-        "the README's scenario is not at {path}"
-    );
 }
 
 #[cfg(unix)]
