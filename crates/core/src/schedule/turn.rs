@@ -246,16 +246,28 @@ impl Schedule {
                 place.spent = place.spent.saturating_add(cost);
                 self.note_fed(id);
             }
-            let place = self.place_mut(id);
-            for queue in place.classes.iter_mut().skip(class.index() + 1) {
-                if queue.nodes.is_empty() && queue.soft == 0 {
-                    // Less than one turn is left to a class that steps away
-                    // for a moment: its last flow may be on its way back.
-                    queue.credit = queue.credit.min(CREDIT_OF_ONE - 1);
-                } else {
-                    queue.credit += u64::from(cost) * LOWER_CLASS_PERMILLE;
-                }
+            self.earn_below(id, class, cost);
+        }
+    }
+
+    /// Each class below one that was granted something earns a part of it, if
+    /// it waits.
+    fn earn_below(&mut self, id: PlaceId, class: Class, cost: u32) {
+        let mut a_turn_more = false;
+        let place = self.place_mut(id);
+        for queue in place.classes.iter_mut().skip(class.index() + 1) {
+            if queue.nodes.is_empty() && queue.soft == 0 {
+                // Less than one turn is left to a class that steps away for a
+                // moment: its last flow may be on its way back.
+                queue.credit = queue.credit.min(CREDIT_OF_ONE - 1);
+                continue;
             }
+            let turns = queue.credit / CREDIT_OF_ONE;
+            queue.credit += u64::from(cost) * LOWER_CLASS_PERMILLE;
+            a_turn_more |= queue.credit / CREDIT_OF_ONE > turns;
+        }
+        if a_turn_more {
+            self.mark(id);
         }
     }
 

@@ -27,6 +27,10 @@ const SEEDS: &[(u64, &str)] = &[
     (14, "a message was given up before it had expired"),
     (16, "mail is retried for longer than the run was watched"),
     (
+        56,
+        "a turn that was earned while others passed through woke nobody",
+    ),
+    (
         682,
         "a message expired while an answer was awaited that never came",
     ),
