@@ -60,6 +60,8 @@ pub(super) struct Feed {
     retry_at: Mono,
     /// The life of the last lease.
     life: Nanos,
+    /// For whom the last lease was, and when it ends.
+    leased: Option<(Class, Mono)>,
     /// Tokens taken since the last request, and the mean of that.
     taken: u32,
     use_per_request: u32,
@@ -93,6 +95,7 @@ impl Feed {
             requests: 0,
             retry_at: Mono(0),
             life: Nanos::from_millis(300),
+            leased: None,
             taken: 0,
             use_per_request: 0,
             away: false,
@@ -102,6 +105,14 @@ impl Feed {
     /// Whether an answer of the ledger is on its way.
     pub fn is_asking(&self) -> bool {
         self.asked.is_some()
+    }
+
+    /// The class whose last lease ended without a single use: something else
+    /// holds its messages, perhaps a lane that gets no session. As long as it
+    /// is asked for first, nobody below it gets anything.
+    pub fn fruitless(&self, now: Mono) -> Option<Class> {
+        let (class, ends_at) = self.leased?;
+        (self.taken == 0 && ends_at <= now).then_some(class)
     }
 
     /// Numbers its requests after those of another limit, whose answers may
@@ -235,6 +246,7 @@ impl Feed {
                 self.away = false;
                 if asked.is_trustworthy(now, life) {
                     let (usable_from, ends_at) = (asked.at + wait, asked.at + life);
+                    self.leased = Some((class, ends_at));
                     limit.grant(
                         now,
                         Grant {

@@ -43,7 +43,7 @@ impl Engine {
         }
         let counter = &mut self.counter;
         while let Some(id) = counter.desk.limits.pop_hungry() {
-            let demand = counter.desk.demand(id);
+            let demand = counter.desk.demand(now.mono, id);
             let Some(entry) = counter.desk.limits.get_mut(id) else {
                 continue;
             };

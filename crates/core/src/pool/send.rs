@@ -11,6 +11,7 @@ use crate::handle::{AccountId, LaneId, SessionId};
 use crate::time::Mono;
 
 use super::Pool;
+use super::account::Account;
 use super::bits::scan;
 use super::place::{Col, Row};
 use super::session::{Sessions, State};
@@ -118,6 +119,12 @@ impl Pool {
         self.refresh_lane(col);
     }
 
+    /// The classes that an account owes a turn out of order.
+    pub fn owed(&self, account: AccountId) -> ClassMask {
+        self.row(account)
+            .map_or(ClassMask::NONE, |row| owed_by(self.account(row)))
+    }
+
     /// The account that a lane's most urgent message would take.
     fn ask(&mut self, col: Col) -> Option<Row> {
         let asks = self.lane(col).asks;
@@ -131,12 +138,7 @@ impl Pool {
     fn grant(&mut self, row: Row) -> Option<(Col, Class)> {
         let account = self.account(row);
         let classes = account.supply.and(self.demand.present());
-        let mut owed = ClassMask::NONE;
-        for (credit, class) in account.credit.iter().zip(Class::ALL) {
-            if *credit >= CREDIT_TURN {
-                owed = owed.with(class);
-            }
-        }
+        let owed = owed_by(account);
         for mask in [classes.and(owed), classes.minus(owed)] {
             for class in Class::ALL {
                 if mask.contains(class)
@@ -275,4 +277,10 @@ impl Pool {
             }
         }
     }
+}
+
+fn owed_by(account: &Account) -> ClassMask {
+    let credits = account.credit.iter().zip(Class::ALL);
+    let owed = credits.filter(|(credit, _)| **credit >= CREDIT_TURN);
+    owed.fold(ClassMask::NONE, |all, (_, class)| all.with(class))
 }

@@ -35,6 +35,10 @@ const SEEDS: &[(u64, &str)] = &[
         "a message expired while an answer was awaited that never came",
     ),
     (
+        1_319,
+        "a class that got no session was leased all tokens, and others none",
+    ),
+    (
         1_141,
         "a lower class had to earn its share at each of two limits in turn",
     ),

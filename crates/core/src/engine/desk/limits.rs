@@ -9,7 +9,7 @@ use crate::handle::{AccountId, AccountLimitId, LaneId, PoolId};
 use crate::policy::applied::Applied;
 use crate::policy::set::Policies;
 use crate::pool::ClassMask;
-use crate::time::Now;
+use crate::time::{Mono, Now};
 
 /// Lanes that may want an account's tokens at once, for the size of a lease.
 const LANES_GUESSED: usize = 8;
@@ -127,24 +127,35 @@ impl Desk {
 
     /// What the lanes of an account's pool want of its limits, if anything. A
     /// limit for which they want nothing is looked at again when they do.
-    pub(in crate::engine) fn demand(&mut self, id: AccountLimitId) -> Option<Demand> {
+    pub(in crate::engine) fn demand(&mut self, now: Mono, id: AccountLimitId) -> Option<Demand> {
         let entry = self.limits.get(id)?;
         let owner = *entry.owners.first()?;
         let (Owner::Account(account) | Owner::Pair(account, _)) = owner;
         let most = entry.limit.largest_cost();
+        let fruitless = entry.feed.as_ref().and_then(|feed| feed.fruitless(now));
         let pool = self.account(account)?.pool;
         let side = self.side_mut(pool);
         let wanted = side.pool.wanted();
+        let wants = |class: &Class| wanted.contains(*class);
         let mut classes = Class::ALL.into_iter();
-        let Some(class) = classes.find(|&class| wanted.contains(class)) else {
+        let Some(highest) = classes.find(wants) else {
             side.sated.insert(id);
             return None;
         };
+        // Tokens go to the class that they were leased for. So they are leased
+        // for one that is owed a turn, too, and for the next one if a class
+        // could not use its own.
+        let owed = side.pool.owed(account);
+        let class = match fruitless {
+            Some(class) => class.below().find(wants),
+            None => classes.find(|class| wants(class) && owed.contains(*class)),
+        };
+        let class = class.unwrap_or(highest);
         Some(Demand {
             class,
             cost: self.regime_cost(owner).min(most),
             flows: LANES_GUESSED,
-            others_below: class.below().any(|class| wanted.contains(class)),
+            others_below: class.below().any(|class| wants(&class)),
         })
     }
 
