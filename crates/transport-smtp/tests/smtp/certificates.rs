@@ -10,6 +10,13 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
+/// A certificate for `name` and its key, in PEM.
+pub fn pem(name: &str) -> (String, String) {
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+    (cert.pem(), signing_key.serialize_pem())
+}
+
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// A server that shows a certificate for `name`, and the file to trust it by.

@@ -1,7 +1,8 @@
 //! Mail over real sockets: to a server that behaves, and to some that do not.
 //!
 //! Reading order: `server` (one that behaves), `certificates`, `world` (a
-//! transport under test); `conformance`, `delivery`, `hostile`.
+//! transport under test); `conformance`, `delivery`, `hostile`; `postfix` (a
+//! server that was not made for us).
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod certificates;
@@ -10,5 +11,6 @@ mod delivery;
 mod hostile;
 #[path = "../../../mail/src/tests/letters.rs"]
 mod letters;
+mod postfix;
 mod server;
 mod world;
