@@ -15,6 +15,8 @@ use crate::time::{Mono, Nanos, Now};
 const BARRED_LOOKS: usize = 16;
 /// What each lower class with waiters earns of every grant, in thousandths.
 const LOWER_CLASS_PERMILLE: u64 = 20;
+/// The credit that pays for a cost of 1.
+const CREDIT_OF_ONE: u64 = 1_000;
 
 impl Schedule {
     /// Sends a flow that nothing holds, or finds the place where it waits.
@@ -97,7 +99,7 @@ impl Schedule {
         self.leave_queue(flow);
         self.end_wait(now.mono, flow, id);
         if by_credit {
-            let cost = u64::from(self.entry(flow).cost) * 1_000;
+            let cost = u64::from(self.entry(flow).cost) * CREDIT_OF_ONE;
             let queue = self.place_mut(id).class_mut(class);
             queue.credit = queue.credit.saturating_sub(cost);
         }
@@ -118,6 +120,21 @@ impl Schedule {
         Some((flow, self.stop_at(flow, id)))
     }
 
+    /// A turn by credit that another stop did not let through was not used:
+    /// what was paid for it goes along. Else a lower class would have to earn
+    /// each stop anew, and get its share only once in as many turns.
+    fn carry_credit(&mut self, flow: FlowId, stop: u8) {
+        let entry = self.entry_mut(flow);
+        if !std::mem::take(&mut entry.by_credit) {
+            return;
+        }
+        let (class, cost) = (entry.class, u64::from(entry.cost) * CREDIT_OF_ONE);
+        let id = entry.stop(stop).place;
+        let queue = self.place_mut(id).class_mut(class);
+        queue.credit = queue.credit.max(cost);
+        self.mark(id);
+    }
+
     /// A flow whose turn came at one stop tries the others.
     fn attempt(&mut self, now: &Now, flow: FlowId, from: u8, tag: u64, outlet: &mut impl Outlet) {
         self.visits += 1;
@@ -125,6 +142,7 @@ impl Schedule {
             let entry = self.entry_mut(flow);
             entry.hops = entry.hops.saturating_add(1);
             self.enter_queue(now.mono, flow, stop);
+            self.carry_credit(flow, stop);
             return;
         }
         let entry = self.entry(flow);
@@ -228,14 +246,28 @@ impl Schedule {
                 place.spent = place.spent.saturating_add(cost);
                 self.note_fed(id);
             }
-            let place = self.place_mut(id);
-            for queue in place.classes.iter_mut().skip(class.index() + 1) {
-                if queue.nodes.is_empty() {
-                    queue.credit = 0;
-                } else {
-                    queue.credit += u64::from(cost) * LOWER_CLASS_PERMILLE;
-                }
+            self.earn_below(id, class, cost);
+        }
+    }
+
+    /// Each class below one that was granted something earns a part of it, if
+    /// it waits.
+    fn earn_below(&mut self, id: PlaceId, class: Class, cost: u32) {
+        let mut a_turn_more = false;
+        let place = self.place_mut(id);
+        for queue in place.classes.iter_mut().skip(class.index() + 1) {
+            if queue.nodes.is_empty() && queue.soft == 0 {
+                // Less than one turn is left to a class that steps away for a
+                // moment: its last flow may be on its way back.
+                queue.credit = queue.credit.min(CREDIT_OF_ONE - 1);
+                continue;
             }
+            let turns = queue.credit / CREDIT_OF_ONE;
+            queue.credit += u64::from(cost) * LOWER_CLASS_PERMILLE;
+            a_turn_more |= queue.credit / CREDIT_OF_ONE > turns;
+        }
+        if a_turn_more {
+            self.mark(id);
         }
     }
 
@@ -268,7 +300,7 @@ impl Schedule {
             let cost = self
                 .first_waiter(id, class)
                 .map(|(_, flow)| self.entry(flow).cost);
-            cost.is_some_and(|cost| place.class(class).credit >= u64::from(cost) * 1_000)
+            cost.is_some_and(|cost| place.class(class).credit >= u64::from(cost) * CREDIT_OF_ONE)
         });
         Some((highest, earned))
     }

@@ -12,12 +12,22 @@ use crate::trace::{Checker, MessageNo, Observer, Trace, Violation};
 /// How long after its expiry a message may stand before it is settled.
 const GRACE: Nanos = Nanos::from_secs(60);
 
+/// What holds for a message.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    due: Nanos,
+    expires: Nanos,
+    /// When its last attempt ended. While one is under way its end is not
+    /// known, and a message that expires meanwhile has to wait for it.
+    answered: Nanos,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Expiry {
     wall_error: Nanos,
-    /// Due and expiry of those messages that have either.
-    times: BTreeMap<MessageNo, (Nanos, Nanos)>,
+    /// Those messages that have a due time or an expiry.
+    times: BTreeMap<MessageNo, Times>,
     findings: Findings,
 }
 
@@ -32,7 +42,7 @@ impl Expiry {
     }
 
     fn sent(&mut self, at: Nanos, message: MessageNo) {
-        let Some((due, expires)) = self.times.get(&message).copied() else {
+        let Some(Times { due, expires, .. }) = self.times.get(&message).copied() else {
             return;
         };
         if at + self.wall_error < due {
@@ -54,7 +64,7 @@ impl Expiry {
     }
 
     fn settled(&mut self, at: Nanos, message: MessageNo, state: State) {
-        let Some((_, expires)) = self.times.remove(&message) else {
+        let Some(times) = self.times.remove(&message) else {
             if state == State::Expired {
                 self.findings
                     .add(at, || format!("message {message} expired but never does"));
@@ -64,6 +74,7 @@ impl Expiry {
         if state != State::Expired {
             return;
         }
+        let expires = times.expires;
         if at + self.wall_error < expires {
             self.findings.add(at, || {
                 format!(
@@ -72,7 +83,7 @@ impl Expiry {
                 )
             });
         }
-        if at > expires + self.wall_error + GRACE {
+        if at > expires.max(times.answered) + self.wall_error + GRACE {
             self.findings.add(at, || {
                 format!(
                     "message {message} stood for {} after it expired",
@@ -92,9 +103,19 @@ impl Observer for Expiry {
                 expires,
                 ..
             } if due > at || expires != Nanos::MAX => {
-                self.times.insert(message, (due, expires));
+                let times = Times {
+                    due,
+                    expires,
+                    answered: Nanos::ZERO,
+                };
+                self.times.insert(message, times);
             }
             Trace::Dispatched { message, .. } => self.sent(at, message),
+            Trace::Replied { message, .. } => {
+                if let Some(times) = self.times.get_mut(&message) {
+                    times.answered = at;
+                }
+            }
             Trace::Settled { message, state } => self.settled(at, message, state),
             _ => {}
         }
@@ -107,7 +128,7 @@ impl Checker for Expiry {
     }
 
     fn finish(&mut self, at: Nanos, _drained: bool) -> Vec<Violation> {
-        for (message, (_, expires)) in std::mem::take(&mut self.times) {
+        for (message, Times { expires, .. }) in std::mem::take(&mut self.times) {
             if at > expires + self.wall_error + GRACE {
                 self.findings.add(at, || {
                     format!(
@@ -125,6 +146,7 @@ impl Checker for Expiry {
 mod tests {
     use super::super::hand_made::{found, ms, sent, settled};
     use super::*;
+    use crate::trace::Answered;
 
     fn after(events: &[(u64, Trace<'_>)], wall_error: u64) -> Vec<String> {
         let mut checker = Expiry::new(ms(wall_error));
@@ -148,6 +170,15 @@ mod tests {
         assert!(after(&[(100, sent(0, 1, &[])), delivered.clone()], 0).is_empty());
         assert!(after(&[(999, sent(0, 1, &[])), delivered.clone()], 0).is_empty());
         assert!(after(&[(1_004, settled(0, State::Expired))], 0).is_empty());
+        // It expired while an answer was awaited that never came.
+        let late = Trace::Replied {
+            node: 0,
+            message: 0,
+            attempt: 1,
+            answer: Answered::Uncertain,
+        };
+        let expired = (60_900, settled(0, State::Expired));
+        assert!(after(&[(500, sent(0, 1, &[])), (60_800, late), expired], 0).is_empty());
         // A clock that is known to be off by 50 ms is not blamed.
         assert!(after(&[(60, sent(0, 1, &[])), delivered], 50).is_empty());
     }

@@ -26,6 +26,18 @@ const SEEDS: &[(u64, &str)] = &[
     (12, "a gap of 1/58 s is not a whole number of nanoseconds"),
     (14, "a message was given up before it had expired"),
     (16, "mail is retried for longer than the run was watched"),
+    (
+        56,
+        "a turn that was earned while others passed through woke nobody",
+    ),
+    (
+        682,
+        "a message expired while an answer was awaited that never came",
+    ),
+    (
+        1_141,
+        "a lower class had to earn its share at each of two limits in turn",
+    ),
 ];
 
 #[test]
