@@ -168,12 +168,14 @@ impl DkimKey {
     }
 
     /// The public half as it stands in DNS, at `selector._domainkey.domain`.
-    /// For RSA it is the bare key, which receivers take.
     pub fn record(&self) -> String {
         use base64::Engine;
         let engine = base64::engine::general_purpose::STANDARD;
         match &self.secret {
-            Secret::Rsa(key) => format!("v=DKIM1; k=rsa; p={}", engine.encode(key.public_key())),
+            Secret::Rsa(key) => {
+                let key = engine.encode(with_algorithm(&key.public_key()));
+                format!("v=DKIM1; k=rsa; p={key}")
+            }
             Secret::Ed25519(key) => {
                 format!("v=DKIM1; k=ed25519; p={}", engine.encode(key.public_key()))
             }
@@ -222,6 +224,35 @@ impl DkimKey {
         }
         fields
     }
+}
+
+/// An RSA public key as receivers expect it: a SubjectPublicKeyInfo, which says
+/// that it is RSA, around the bare key.
+fn with_algorithm(key: &[u8]) -> Vec<u8> {
+    /// SEQUENCE { OBJECT IDENTIFIER rsaEncryption, NULL }
+    const RSA: [u8; 15] = [
+        0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
+    ];
+    let tagged = |tag: u8, content: &[u8]| {
+        let length = u32::try_from(content.len())
+            .unwrap_or(u32::MAX)
+            .to_be_bytes();
+        let zeros = length.iter().take_while(|byte| **byte == 0).count();
+        let significant = length.get(zeros..).unwrap_or_default();
+        let mut out = vec![tag];
+        match significant {
+            [] => out.push(0),
+            [short] if *short < 0x80 => out.push(*short),
+            long => {
+                out.push(0x80 | long.len() as u8);
+                out.extend_from_slice(long);
+            }
+        }
+        out.extend_from_slice(content);
+        out
+    };
+    let bits = [&[0], key].concat();
+    tagged(0x30, &[&RSA[..], &tagged(0x03, &bits)].concat())
 }
 
 /// A key that stays where it is while it signs.

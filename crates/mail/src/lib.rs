@@ -8,7 +8,7 @@
 //! transport's. This crate fences the MIME and DKIM libraries.
 //!
 //! Reading order: [`address`], [`header`], [`unsubscribe`] (the types);
-//! [`compose`] (from a letter to a [`Mail`]) with `mime` (its parts) and `raw`
+//! [`mod@compose`] (from a letter to a [`Mail`]) with `mime` (its parts) and `raw`
 //! (messages that came whole); `lines` (what a line may be); [`dkim`] (keys and
 //! signatures).
 

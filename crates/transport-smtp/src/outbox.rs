@@ -1,10 +1,11 @@
 //! What sessions tell the node: events, put down in order and fetched at once.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use outflow_core::engine::event::Event;
 use outflow_core::handle::{PermitId, SessionRef};
-use outflow_core::reply::Reply;
+use outflow_core::reply::{Reply, Stage};
 
 /// Has the node look at its ports.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
@@ -55,11 +56,13 @@ impl Outbox {
 }
 
 /// The duty to answer a delivery, once. Whoever drops it in the middle, even by
-/// a panic, has answered that nothing is known.
+/// a panic, has answered: that nothing is known, or, if the message was not begun
+/// with, that it was not sent.
 pub(crate) struct Duty {
     opening: Opening,
     permit: PermitId,
     outbox: Arc<Outbox>,
+    is_begun: bool,
     is_done: bool,
 }
 
@@ -69,8 +72,14 @@ impl Duty {
             opening,
             permit,
             outbox,
+            is_begun: false,
             is_done: false,
         }
+    }
+
+    /// From now on the message may reach the far end.
+    pub fn begin(&mut self) {
+        self.is_begun = true;
     }
 
     /// The answer.
@@ -92,7 +101,33 @@ impl Duty {
 impl Drop for Duty {
     fn drop(&mut self) {
         if !self.is_done {
-            self.tell(Reply::Uncertain, false);
+            let reply = match self.is_begun {
+                true => Reply::Uncertain,
+                false => closed(),
+            };
+            self.tell(reply, false);
         }
+    }
+}
+
+/// What a delivery over a closed session is told.
+pub(crate) fn closed() -> Reply {
+    let text = Cow::Borrowed("the session is closed");
+    let stage = Stage::Connect;
+    Reply::Network { stage, text }
+}
+
+/// Tells the node that a session is over, however it ends. Where the node knows
+/// that already, it is not told again: see the port.
+pub(crate) struct Leaving {
+    pub opening: Opening,
+    pub outbox: Arc<Outbox>,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let session = self.opening.session;
+        let event = Event::SessionClosed { session };
+        self.outbox.tell(self.opening, event);
     }
 }

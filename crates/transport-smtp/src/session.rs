@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::client::{Client, ClientSettings, Output, Tls};
 use crate::connect;
-use crate::outbox::{Duty, Opening, Outbox};
+use crate::outbox::{Duty, Leaving, Opening, Outbox};
 use crate::prepare::prepare;
 use crate::relay::Prepared;
 use crate::wire::{Moved, Wire};
@@ -24,20 +24,6 @@ pub(crate) struct Job {
     pub duty: Duty,
     pub parcel: Option<ParcelRef>,
     pub keys: Arc<Keyring>,
-}
-
-impl Job {
-    /// It was not sent, since the session is closed.
-    pub fn too_late(self) {
-        self.duty.answer(closed(), false);
-    }
-}
-
-/// What a delivery over a closed session is told.
-pub(crate) fn closed() -> Reply {
-    let text = Cow::Borrowed("the session is closed");
-    let stage = Stage::Connect;
-    Reply::Network { stage, text }
 }
 
 /// Hears why a session could not be opened.
@@ -54,8 +40,13 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Runs it until nobody sends it jobs, or the connection ends.
+    /// Runs it until nobody sends it jobs, or the connection ends. Jobs that
+    /// come too late answer for themselves when they are dropped.
     pub async fn run(self, mut jobs: Receiver<Job>) {
+        let _leaving = Leaving {
+            opening: self.opening,
+            outbox: Arc::clone(&self.outbox),
+        };
         let limit = self.relay.client.timeouts.open;
         let opened = tokio::select! {
             opened = timeout(limit, open(&self.relay, &self.destination)) => opened,
@@ -66,48 +57,47 @@ impl Session {
                 "timed out opening a session".to_owned(),
             ))
         };
-        let opened = opened.unwrap_or_else(|_| late());
-        let session = self.opening.session;
-        match opened {
+        match opened.unwrap_or_else(|_| late()) {
             Ok(line) => {
+                let session = self.opening.session;
                 let event = Event::SessionReady { session };
                 self.outbox.tell(self.opening, event);
-                self.serve(line, jobs).await;
+                serve(line, jobs).await;
             }
             Err(reply) => {
                 (self.on_failed)(&self.destination, &reply);
-                end(&self.outbox, self.opening, jobs, true);
+                drop(jobs);
             }
         }
     }
+}
 
-    async fn serve(self, mut line: Line, mut jobs: Receiver<Job>) {
-        loop {
-            let job = tokio::select! {
-                job = jobs.recv() => job,
-                _ = line.said() => {
-                    // Nobody asked for anything: the server hung up.
-                    return end(&self.outbox, self.opening, jobs, true);
-                }
-            };
-            let Some(job) = job else {
-                return line.quit().await;
-            };
-            let can = Can {
-                eight_bit: line.client.offers().eight_bit,
-            };
-            let mail = match prepare(job.parcel, can, job.keys).await {
-                Ok(mail) => mail,
-                Err(reply) => {
-                    job.duty.answer(reply, true);
-                    continue;
-                }
-            };
-            let (reply, lives) = line.deliver(mail).await;
-            job.duty.answer(reply, lives);
-            if !lives {
-                return end(&self.outbox, self.opening, jobs, false);
+/// Carries one message after the other.
+async fn serve(mut line: Line, mut jobs: Receiver<Job>) {
+    loop {
+        let job = tokio::select! {
+            job = jobs.recv() => job,
+            // Nobody asked for anything: the server hung up.
+            _ = line.said() => return,
+        };
+        let Some(mut job) = job else {
+            return line.quit().await;
+        };
+        let can = Can {
+            eight_bit: line.client.offers().eight_bit,
+        };
+        let mail = match prepare(job.parcel, can, job.keys).await {
+            Ok(mail) => mail,
+            Err(reply) => {
+                job.duty.answer(reply, true);
+                continue;
             }
+        };
+        job.duty.begin();
+        let (reply, lives) = line.deliver(mail).await;
+        job.duty.answer(reply, lives);
+        if !lives {
+            return;
         }
     }
 }
@@ -116,21 +106,7 @@ impl Session {
 /// is not ready is not sent.
 async fn given_up(jobs: &mut Receiver<Job>) {
     while let Some(job) = jobs.recv().await {
-        job.too_late();
-    }
-}
-
-/// The session is over. A message that was on its way to it is answered; if
-/// there is none, the node is told that the session closed.
-fn end(outbox: &Outbox, opening: Opening, mut jobs: Receiver<Job>, mut is_news: bool) {
-    jobs.close();
-    while let Ok(job) = jobs.try_recv() {
-        job.too_late();
-        is_news = false;
-    }
-    if is_news {
-        let session = opening.session;
-        outbox.tell(opening, Event::SessionClosed { session });
+        drop(job);
     }
 }
 

@@ -15,7 +15,6 @@ use outflow_core::time::{Mono, Now};
 use outflow_ports::parcel::ParcelRef;
 use outflow_ports::transport::{Transport, TransportWork};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Sender, channel};
 
 use crate::connect::unreachable;
@@ -198,19 +197,15 @@ impl SmtpTransport {
         let no = known.map_or(0, |known| known.no);
         let opening = Opening { session, no };
         let duty = Duty::new(opening, delivery.permit, Arc::clone(&self.outbox));
-        let Some(known) = known else {
-            return duty.answer(crate::session::closed(), false);
-        };
+        // What is not sent on is dropped, and answers that the session is closed.
+        let Some(known) = known else { return };
         let relay = self.handle.get(&account.id).or_else(|| known.relay.clone());
         let job = Job {
             duty,
             parcel,
             keys: relay.map_or_else(Arc::default, |relay| Arc::clone(&relay.keys)),
         };
-        match known.jobs.try_send(job) {
-            Ok(()) => {}
-            Err(TrySendError::Full(job) | TrySendError::Closed(job)) => job.too_late(),
-        }
+        let _ = known.jobs.try_send(job);
     }
 
     /// Whether an event is of a session as it is now, and worth saying.

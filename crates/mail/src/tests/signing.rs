@@ -158,6 +158,19 @@ fn a_field_that_a_relay_replaces_can_be_left_out() {
     assert_eq!(verified(replaced.as_bytes(), &known), [true]);
 }
 
+/// As `openssl rsa -pubout` writes it.
+#[test]
+fn the_record_is_what_receivers_expect() {
+    let key = DkimKey::from_pem("example.com", "s", RSA).unwrap();
+    let record = key.record();
+    let public = include_str!("rsa.pub");
+    let expected: String = public
+        .lines()
+        .filter(|line| !line.starts_with('-'))
+        .collect();
+    assert_eq!(record, format!("v=DKIM1; k=rsa; p={expected}"));
+}
+
 #[test]
 fn a_bad_key_says_what_is_wrong() {
     let none = DkimKey::from_pem("example.com", "s", b"hello").unwrap_err();

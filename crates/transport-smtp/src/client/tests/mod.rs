@@ -1,5 +1,6 @@
 //! What a server may say, and what comes of it.
 
+mod chaos;
 mod opening;
 mod sending;
 
