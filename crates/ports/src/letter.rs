@@ -59,6 +59,9 @@ pub struct Content {
     pub headers: BTreeMap<String, String>,
     /// Files.
     pub attachments: Vec<Attachment>,
+    /// How a recipient takes himself off the list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsubscribe: Option<Unsubscribe>,
     /// A whole message as it goes over the wire, in base64; then nothing else
     /// of this is used.
     pub raw: Option<String>,
@@ -73,6 +76,24 @@ pub struct Attachment {
     pub content_type: String,
     /// Its bytes in base64.
     pub content: String,
+    /// Under which the HTML shows it (`cid:`); it then belongs to the HTML and
+    /// is no file for the reader.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_id: Option<String>,
+}
+
+/// How a recipient takes himself off a list (RFC 2369, RFC 8058).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unsubscribe {
+    /// A page, by `https`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// An address that takes his wish by mail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mailto: Option<String>,
+    /// Whether a `POST` to the page is enough, without a question.
+    pub one_click: bool,
 }
 
 /// A parcel that cannot be read.

@@ -1,9 +1,10 @@
 //! Accounts as the transports know them.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outflow_api::AccountSink;
-use outflow_config::account::{Failure, HiddenRate, Latency, Sandbox};
+use outflow_config::account::{Failure, HiddenRate, Latency, Sandbox, Smtp};
 use outflow_config::{Account, TransportSettings};
 use outflow_core::limit::spec::{LimitSpec, Rate};
 use outflow_core::name::Name;
@@ -12,7 +13,9 @@ use outflow_core::time::Nanos;
 use outflow_telemetry::catalogue::{Event, Level};
 use outflow_telemetry::sink::Sink;
 use outflow_transport_sandbox::{self as sandbox, Answer, Behaviour, SandboxHandle};
+use outflow_transport_smtp::SmtpHandle;
 
+use super::relays;
 use super::transports::{Carrier, Carriers};
 
 /// Tells transports which accounts there are.
@@ -21,33 +24,72 @@ pub struct Accounts {
     pub carriers: Carriers,
     /// The sandbox.
     pub sandbox: SandboxHandle,
+    /// SMTP.
+    pub smtp: SmtpHandle,
     /// Where it is said that an account cannot be used.
     pub sink: Arc<dyn Sink>,
+    /// All accounts, to read their files again.
+    pub known: Mutex<BTreeMap<Name, Account>>,
+}
+
+impl Accounts {
+    /// Reads passwords, certificates and keys again. What cannot be read is
+    /// left as it was.
+    pub fn reload(&self) {
+        for account in self.known().values() {
+            if let TransportSettings::Smtp(settings) = &account.transport {
+                self.relay(&account.spec.id, settings);
+            }
+        }
+    }
+
+    /// Tells SMTP how an account reaches its server. Whether it can.
+    fn relay(&self, id: &Name, settings: &Smtp) -> bool {
+        let told = relays::relay(settings).and_then(|relay| {
+            let told = self.smtp.set(id, &relay);
+            told.map_err(relays::RelayProblem::from)
+        });
+        if let Err(problem) = &told {
+            let text = format!("account {id}: {problem}");
+            self.sink.emit(&Event::Noted {
+                level: Level::Error,
+                part: "accounts",
+                text: &text,
+            });
+        }
+        told.is_ok()
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<Name, Account>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl AccountSink for Accounts {
     fn put(&self, account: &Account) {
         let id = &account.spec.id;
-        self.carriers.put(id, Carrier::of(account));
-        match &account.transport {
-            TransportSettings::Sandbox(settings) => self.sandbox.set(id, behaviour(settings)),
-            TransportSettings::Smtp(_) | TransportSettings::Mx(_) => {
-                let text = format!(
-                    "account {id}: only sandboxes can send so far, so what is for it waits"
-                );
-                self.sink.emit(&Event::Noted {
-                    level: Level::Warn,
-                    part: "accounts",
-                    text: &text,
-                });
+        self.known().insert(id.clone(), account.clone());
+        let carrier = match &account.transport {
+            TransportSettings::Sandbox(settings) => {
+                self.sandbox.set(id, behaviour(settings));
+                Carrier::Sandbox
             }
-        }
+            TransportSettings::Smtp(settings) => match self.relay(id, settings) {
+                true => Carrier::Smtp,
+                // What is for it waits until its settings are mended.
+                false => Carrier::None,
+            },
+            TransportSettings::Mx(_) => Carrier::None,
+        };
+        self.carriers.put(id, carrier);
     }
 
     fn remove(&self, id: &str) {
         let id = Name::from(id);
+        self.known().remove(&id);
         self.carriers.remove(&id);
         self.sandbox.forget(&id);
+        self.smtp.forget(&id);
     }
 }
 

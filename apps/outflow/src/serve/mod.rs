@@ -3,7 +3,7 @@
 //! Reading order: this file (from settings to the end of the process),
 //! [`server`] and [`wiring`] (everything put together), [`gate`] (what is in
 //! force before the first send); the node's ports: [`timed_store`], [`transports`] and
-//! [`accounts`], [`resolver`]; what is told: [`logs`], [`metrics`],
+//! [`accounts`] with [`relays`], [`resolver`]; what is told: [`logs`], [`metrics`],
 //! [`health`], [`deliveries`]; [`files`], [`tls`], [`unbuilt`].
 
 pub mod accounts;
@@ -13,6 +13,7 @@ pub mod gate;
 pub mod health;
 pub mod logs;
 pub mod metrics;
+pub mod relays;
 pub mod resolver;
 pub mod server;
 pub mod timed_store;
@@ -73,7 +74,8 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
         }
     };
     // Before anybody is told that it is ready, and may ask it to end.
-    let mut signals = match server.within(Signals::new) {
+    let reload = server.reloads();
+    let mut signals = match server.within(|| Signals::new(reload)) {
         Ok(signals) => signals,
         Err(error) => {
             eprintln!("outflow cannot hear signals: {error}");
@@ -107,23 +109,31 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
 }
 
 /// What asks the process to end.
-struct Signals {
+struct Signals<F> {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
+    reload: F,
 }
 
-impl Signals {
-    fn new() -> io::Result<Self> {
+impl<F: Fn()> Signals<F> {
+    /// SIGHUP asks for `reload` and ends nothing.
+    fn new(reload: F) -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+            reload,
         })
     }
 
     async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => (self.reload)(),
+            }
         }
     }
 }

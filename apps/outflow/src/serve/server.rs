@@ -27,6 +27,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
+use super::accounts::Accounts;
 use super::deliveries::Deliveries;
 use super::files::{self, FilesError};
 use super::logs::{LogError, Telling};
@@ -90,6 +91,7 @@ pub struct Server {
     pub sandbox: SandboxHandle,
     /// Whether nothing can leave the machine.
     pub is_sandboxed: bool,
+    accounts: Arc<Accounts>,
     is_secure: bool,
     data_dir: PathBuf,
     shutdown_timeout: Nanos,
@@ -118,10 +120,11 @@ impl Server {
         let listener = &settings.server.listener;
         let tls = listener.tls.as_ref().map(tls::acceptor).transpose()?;
         let sandbox = sandbox(settings)?;
-        let wiring = Wiring::new(settings, &telling, node, sandbox.handle());
+        let runtime = runtime()?;
+        let executor = runtime.handle().clone();
+        let (wiring, smtp) = Wiring::new(settings, &telling, node, sandbox.handle(), executor);
         let state = ApiState::new(wiring.parts(settings, &store, &telling))?;
         let is_sandboxed = wiring.carriers.are_all_sandboxes();
-        let runtime = runtime()?;
         let (listener, address) = bind(&runtime, listener.address)?;
         let ports = Ports {
             store: TimedStore {
@@ -129,7 +132,7 @@ impl Server {
                 sink: Arc::clone(&wiring.sink),
             },
             ledger: NoLedger,
-            transport: Transports::new(wiring.carriers.clone(), sandbox),
+            transport: Transports::new(wiring.carriers.clone(), sandbox, smtp),
             resolver: TableResolver::default(),
         };
         let (gate, sink, engine) = (wiring.gate, wiring.sink, settings.engine());
@@ -146,6 +149,7 @@ impl Server {
             token,
             sandbox: wiring.sandbox,
             is_sandboxed,
+            accounts: wiring.accounts,
             is_secure,
             data_dir,
             shutdown_timeout: settings.server.shutdown_timeout,
@@ -170,6 +174,12 @@ impl Server {
     pub fn url(&self) -> String {
         let scheme = if self.is_secure { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
+    }
+
+    /// Reads passwords, certificates and keys again.
+    pub fn reloads(&self) -> impl Fn() + use<> {
+        let accounts = Arc::clone(&self.accounts);
+        move || accounts.reload()
     }
 
     /// Waits until `stop` comes or the node ends by itself, which it never

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outflow_config::{Account, TransportSettings};
 use outflow_core::engine::event::Event;
 use outflow_core::handle::PermitId;
 use outflow_core::name::Name;
@@ -14,24 +13,17 @@ use outflow_core::reply::{Reply, Stage};
 use outflow_core::time::{Mono, Now};
 use outflow_ports::transport::{Transport, TransportWork};
 use outflow_transport_sandbox::Sandbox;
+use outflow_transport_smtp::SmtpTransport;
 
 /// Who carries an account's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// The sandbox.
     Sandbox,
-    /// Nobody yet.
+    /// SMTP.
+    Smtp,
+    /// Nobody: its settings cannot be used as they are.
     None,
-}
-
-impl Carrier {
-    /// The carrier of an account.
-    pub const fn of(account: &Account) -> Self {
-        match account.transport {
-            TransportSettings::Sandbox(_) => Self::Sandbox,
-            TransportSettings::Smtp(_) | TransportSettings::Mx(_) => Self::None,
-        }
-    }
 }
 
 /// Which account is carried by whom: written when accounts change, read when
@@ -72,15 +64,17 @@ impl Carriers {
 pub struct Transports {
     carriers: Carriers,
     sandbox: Sandbox,
+    smtp: SmtpTransport,
     answers: Vec<Event>,
 }
 
 impl Transports {
     /// Carries each account's messages as `carriers` says.
-    pub fn new(carriers: Carriers, sandbox: Sandbox) -> Self {
+    pub fn new(carriers: Carriers, sandbox: Sandbox, smtp: SmtpTransport) -> Self {
         Self {
             carriers,
             sandbox,
+            smtp,
             answers: Vec::new(),
         }
     }
@@ -95,25 +89,32 @@ impl Transport for Transports {
             TransportWork::Deliver {
                 delivery, account, ..
             } => (account, not_there(delivery.permit)),
-            TransportWork::Close { .. } => {
-                self.sandbox.submit(now, work);
+            // The account may be carried by another by now. Whoever does not
+            // know the session does nothing.
+            TransportWork::Close { session } => {
+                let session = *session;
+                self.sandbox.submit(now, TransportWork::Close { session });
+                self.smtp.submit(now, TransportWork::Close { session });
                 return;
             }
         };
         match self.carriers.of(&account.id) {
             Carrier::Sandbox => self.sandbox.submit(now, work),
+            Carrier::Smtp => self.smtp.submit(now, work),
             Carrier::None => self.answers.push(refusal),
         }
     }
 
     fn complete(&mut self, now: &Now, done: &mut Vec<Event>) {
         self.sandbox.complete(now, done);
+        self.smtp.complete(now, done);
         done.append(&mut self.answers);
     }
 
     fn next_completion(&self) -> Mono {
         if self.answers.is_empty() {
-            self.sandbox.next_completion()
+            let smtp = self.smtp.next_completion();
+            self.sandbox.next_completion().min(smtp)
         } else {
             Mono(0)
         }

@@ -8,13 +8,12 @@ pub fn unbuilt(settings: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     for start in &settings.accounts {
         let transport = match start.account.transport {
-            TransportSettings::Sandbox(_) => continue,
-            TransportSettings::Smtp(_) => "smtp",
+            TransportSettings::Sandbox(_) | TransportSettings::Smtp(_) => continue,
             TransportSettings::Mx(_) => "mx",
         };
         let id = &start.account.spec.id;
         found.push(format!(
-            "account {id}: transport = \"{transport}\" is not built yet; only \"sandbox\" is"
+            "account {id}: transport = \"{transport}\" is not built yet; only \"smtp\" and \"sandbox\" are"
         ));
     }
     let sections = [

@@ -1,6 +1,6 @@
 //! What the parts of a server know of each other.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outflow_api::{Bounds, Clock, Events, Parts, StartValues};
@@ -8,11 +8,15 @@ use outflow_config::Settings;
 use outflow_config::valid::machine;
 use outflow_core::name::Name;
 use outflow_core::policy::set::Policies;
+use outflow_core::reply::Reply;
 use outflow_core::time::Wall;
 use outflow_pipeline::Handle;
 use outflow_store_embedded::EmbeddedStore;
+use outflow_telemetry::catalogue::{Event, Level};
 use outflow_telemetry::sink::{Sink, Sinks};
 use outflow_transport_sandbox::SandboxHandle;
+use outflow_transport_smtp::{FailedOpen, SmtpTransport};
+use tokio::runtime;
 
 use super::accounts::Accounts;
 use super::gate::Gate;
@@ -43,6 +47,8 @@ pub struct Wiring {
     pub carriers: Carriers,
     /// To look into the sandbox.
     pub sandbox: SandboxHandle,
+    /// To tell transports of accounts, and to have them read files again.
+    pub accounts: Arc<Accounts>,
     /// Where everything that happens goes.
     pub sink: Arc<dyn Sink>,
     health: Arc<Health>,
@@ -50,13 +56,14 @@ pub struct Wiring {
 }
 
 impl Wiring {
-    /// Nothing flows yet.
+    /// Nothing flows yet. SMTP runs on `runtime`.
     pub fn new(
         settings: &Settings,
         telling: &Telling,
         node: Handle,
         sandbox: SandboxHandle,
-    ) -> Self {
+        runtime: runtime::Handle,
+    ) -> (Self, SmtpTransport) {
         let health = Arc::new(Health::new(
             settings.server.data_dir.clone(),
             settings.store.reserve_bytes,
@@ -70,15 +77,27 @@ impl Wiring {
             Arc::clone(&events) as _,
         ];
         sinks.extend(telling.attempts.clone().map(|log| log as _));
-        Self {
+        let sink: Arc<dyn Sink> = Arc::new(Sinks(sinks));
+        let smtp = smtp(runtime, &node, Arc::clone(&sink));
+        let carriers = Carriers::default();
+        let accounts = Accounts {
+            carriers: carriers.clone(),
+            sandbox: sandbox.clone(),
+            smtp: smtp.handle(),
+            sink: Arc::clone(&sink),
+            known: Mutex::default(),
+        };
+        let wiring = Self {
             gate: Arc::new(Gate::new(node.clone())),
             node,
-            carriers: Carriers::default(),
+            carriers,
             sandbox,
-            sink: Arc::new(Sinks(sinks)),
+            accounts: Arc::new(accounts),
+            sink,
             health,
             events,
-        }
+        };
+        (wiring, smtp)
     }
 
     /// What the API stands on.
@@ -98,15 +117,40 @@ impl Wiring {
             readiness: Arc::clone(&self.health) as _,
             clock: Arc::new(SystemClock),
             start: start_values(settings),
-            account_sink: Arc::new(Accounts {
-                carriers: self.carriers.clone(),
-                sandbox: self.sandbox.clone(),
-                sink: Arc::clone(&self.sink),
-            }),
+            account_sink: Arc::clone(&self.accounts) as _,
             telemetry: Arc::clone(&self.sink),
             events: Arc::clone(&self.events),
             bounds: bounds(&settings.server),
         }
+    }
+}
+
+/// Mail by SMTP. Why a session could not be opened is logged: the engine only
+/// learns that it was not.
+fn smtp(runtime: runtime::Handle, node: &Handle, sink: Arc<dyn Sink>) -> SmtpTransport {
+    let waker = node.waker();
+    let wake = Arc::new(move || waker.wake());
+    SmtpTransport::new(runtime, wake, move |failed: FailedOpen<'_>| {
+        let FailedOpen {
+            account,
+            destination,
+            reply,
+        } = failed;
+        let said = said(reply);
+        let text = format!("account {account}: no session to {destination}: {said}");
+        sink.emit(&Event::Noted {
+            level: Level::Warn,
+            part: "smtp",
+            text: &text,
+        });
+    })
+}
+
+fn said(reply: &Reply) -> String {
+    match reply {
+        Reply::Said { code, text, .. } => format!("{code} {text}"),
+        Reply::Network { text, .. } => text.to_string(),
+        Reply::Uncertain => "nobody knows why".to_owned(),
     }
 }
 

@@ -408,5 +408,6 @@ fn attachment(form: AttachmentForm) -> Attachment {
         filename: form.filename,
         content_type: form.content_type,
         content: form.content,
+        content_id: None,
     }
 }

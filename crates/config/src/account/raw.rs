@@ -48,6 +48,10 @@ pub struct RawAccount {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub helo: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub insecure: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dkim: Option<RawDkim>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_connections: Option<u32>,

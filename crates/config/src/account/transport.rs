@@ -82,6 +82,10 @@ pub struct Smtp {
     pub source_ip: Option<IpAddr>,
     /// What we call ourselves.
     pub helo: Option<String>,
+    /// Certificates that are trusted besides the usual ones.
+    pub ca_file: Option<PathBuf>,
+    /// Whether any certificate will do, and an open line for the password.
+    pub insecure: bool,
     /// How mail is signed.
     pub dkim: Option<Dkim>,
 }
@@ -150,11 +154,12 @@ fn smtp(raw: &RawAccount, problems: &mut Problems) -> Smtp {
         _ => Tls::Starttls,
     });
     let login = login(raw, problems);
-    if login.is_some() && matches!(tls, Tls::None | Tls::Opportunistic) {
+    let insecure = raw.insecure.unwrap_or(false);
+    if login.is_some() && !insecure && matches!(tls, Tls::None | Tls::Opportunistic) {
         problems.add(
             "/tls",
             "a password is only sent over a connection that is protected for certain: use \
-             starttls or implicit",
+             starttls or implicit (or write insecure = true)",
         );
     }
     Smtp {
@@ -167,6 +172,8 @@ fn smtp(raw: &RawAccount, problems: &mut Problems) -> Smtp {
         login,
         source_ip: address(&raw.source_ip),
         helo: raw.helo.clone(),
+        ca_file: raw.ca_file.as_ref().map(PathBuf::from),
+        insecure,
         dkim: dkim(raw, problems),
     }
 }
@@ -251,6 +258,8 @@ pub(super) fn refuse_foreign(raw: &RawAccount, kind: Kind, problems: &mut Proble
         ("password", raw.password.is_some()),
         ("password_env", raw.password_env.is_some()),
         ("password_file", raw.password_file.is_some()),
+        ("ca_file", raw.ca_file.is_some()),
+        ("insecure", raw.insecure.is_some()),
     ];
     let of_connections = [
         ("port", raw.port.is_some()),

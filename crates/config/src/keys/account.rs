@@ -107,6 +107,21 @@ pub const ACCOUNT: &[Key] = &[
     )
     .example("\"mail.example.com\"")
     .aside(),
+    Key::new(
+        "ca_file",
+        PATH,
+        "Certificates (PEM) that are trusted besides the usual ones.",
+    )
+    .example("\"/etc/outflow/relay-ca.pem\"")
+    .aside(),
+    Key::new(
+        "insecure",
+        Form::Flag,
+        "Takes any certificate, and sends a password also over an open line. For tests, and for \
+         servers on the same machine.",
+    )
+    .example("false")
+    .aside(),
     Key::new("dkim", Form::Table(DKIM), "How mail is signed.")
         .example(
             "{ domain = \"example.com\", selector = \"s1\", key_file = \"/etc/outflow/dkim.pem\" }",

@@ -11,6 +11,7 @@ use outflow_core::account::AccountSpec;
 use outflow_core::destination::Destination;
 use outflow_core::time::{Mono, Now};
 
+use crate::parcel::ParcelRef;
 use crate::transport::Transport;
 pub use cases::cases;
 
@@ -33,6 +34,11 @@ pub trait Harness {
 
     /// A destination that takes messages.
     fn destination(&self) -> Destination;
+
+    /// What is delivered, if the transport reads it.
+    fn parcel(&self) -> Option<ParcelRef> {
+        None
+    }
 
     /// A destination to which no session can be opened, if there is one.
     fn dead_end(&self) -> Option<Destination> {

@@ -6,9 +6,10 @@ use crate::workspace::members;
 
 /// Who may depend on whom. An entry covers a package, or with `*` all whose
 /// name begins like that; so no adapter may depend on another.
-const ALLOWED: [(&str, &[&str]); 13] = [
+const ALLOWED: [(&str, &[&str]); 14] = [
     ("outflow-core", &[]),
     ("outflow-ports", &["outflow-core"]),
+    ("outflow-mail", &["outflow-core", "outflow-ports"]),
     ("outflow-telemetry", &["outflow-core"]),
     ("outflow-config", &["outflow-core"]),
     (
@@ -17,7 +18,10 @@ const ALLOWED: [(&str, &[&str]); 13] = [
     ),
     ("outflow-store-*", &["outflow-core", "outflow-ports"]),
     ("outflow-ledger-*", &["outflow-core", "outflow-ports"]),
-    ("outflow-transport-*", &["outflow-core", "outflow-ports"]),
+    (
+        "outflow-transport-*",
+        &["outflow-core", "outflow-ports", "outflow-mail"],
+    ),
     (
         "outflow-api",
         &[

@@ -94,7 +94,7 @@ impl<H: Harness> Bench<H> {
             generation: 3,
         };
         let work = TransportWork::Deliver {
-            parcel: None,
+            parcel: self.harness.parcel(),
             delivery: Delivery {
                 permit,
                 session: session(no),

@@ -1,0 +1,75 @@
+//! What a line on the wire may be: it ends with CRLF and has at most 998 octets
+//! before that (RFC 5321, 4.5.3.1.6).
+
+/// The most octets of a line without its end.
+pub(crate) const LINE_BYTES_MAX: usize = 998;
+
+/// Ends every line with CRLF: bare LF and bare CR too, which servers read in
+/// different ways (that is how mail is smuggled). The last line is ended as
+/// well.
+pub(crate) fn with_crlf(bytes: &[u8]) -> Vec<u8> {
+    let breaks = bytes.iter().filter(|byte| **byte == b'\n').count();
+    let mut out = Vec::with_capacity(bytes.len() + breaks + 2);
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n')) {
+        let (line, end) = rest.split_at(at);
+        out.extend_from_slice(line);
+        out.extend_from_slice(b"\r\n");
+        rest = match end {
+            [b'\r', b'\n', rest @ ..] | [_, rest @ ..] => rest,
+            [] => end,
+        };
+    }
+    out.extend_from_slice(rest);
+    if !rest.is_empty() {
+        out.extend_from_slice(b"\r\n");
+    }
+    out
+}
+
+/// The longest line, without its end.
+pub(crate) fn longest(bytes: &[u8]) -> usize {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    let length = |line: &[u8]| line.strip_suffix(b"\r").unwrap_or(line).len();
+    lines.map(length).max().unwrap_or(0)
+}
+
+/// Where the body begins: behind the first empty line. `bytes` has CRLF.
+pub(crate) fn body_start(bytes: &[u8]) -> usize {
+    if bytes.starts_with(b"\r\n") {
+        return 2;
+    }
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
+    end.map_or(bytes.len(), |at| at + 4)
+}
+
+/// The fields of a header, each with its continuation lines and line end.
+pub(crate) fn fields(header: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = header;
+    std::iter::from_fn(move || {
+        if rest.is_empty() || rest.starts_with(b"\r\n") {
+            return None;
+        }
+        let mut end = 0;
+        loop {
+            let line = rest.get(end..).unwrap_or_default();
+            let length = line.iter().position(|byte| *byte == b'\n');
+            end += length.map_or(line.len(), |at| at + 1);
+            let goes_on = matches!(rest.get(end), Some(b' ' | b'\t'));
+            if !goes_on {
+                break;
+            }
+        }
+        let (field, after) = rest.split_at(end);
+        rest = after;
+        Some(field)
+    })
+}
+
+/// The name of a field, if it has one.
+pub(crate) fn name(field: &[u8]) -> Option<&str> {
+    let colon = field.iter().position(|byte| *byte == b':')?;
+    let name = field.get(..colon)?.trim_ascii_end();
+    let is_token = !name.is_empty() && name.iter().all(|byte| matches!(byte, 33..=126));
+    std::str::from_utf8(name).ok().filter(|_| is_token)
+}

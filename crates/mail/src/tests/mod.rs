@@ -1,0 +1,6 @@
+//! Letters become mails that others read as they were meant.
+
+mod composing;
+mod letters;
+mod refusing;
+mod signing;
