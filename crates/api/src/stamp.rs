@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 use outflow_core::time::Wall;
+use outflow_ports::bounded;
+pub use outflow_ports::bounded::NotATime;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 
@@ -10,20 +12,10 @@ use utoipa::ToSchema;
 #[schema(value_type = String, format = DateTime, example = "2026-01-31T12:00:00Z")]
 pub struct Stamp(pub Wall);
 
-/// A text that is not a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("write a time as in 2026-01-31T12:00:00Z, between the years 1970 and 2262")]
-pub struct NotATime;
-
 impl Stamp {
     /// Reads RFC 3339.
     pub fn parse(text: &str) -> Result<Self, NotATime> {
-        let stamp: Timestamp = text.parse().map_err(|_| NotATime)?;
-        let nanos = i64::try_from(stamp.as_nanosecond()).map_err(|_| NotATime)?;
-        (0..i64::MAX)
-            .contains(&nanos)
-            .then_some(Self(Wall(nanos)))
-            .ok_or(NotATime)
+        bounded::time(text).map(Self)
     }
 
     /// A time that may never come.

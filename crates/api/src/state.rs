@@ -19,7 +19,7 @@ use crate::dead_letters::replay::Replays;
 use crate::events::Events;
 use crate::extract::BUDGET_UNIT;
 use crate::grant::Tokens;
-use crate::messages::naming::Naming;
+use crate::messages::naming::{self, Naming};
 use crate::pauses::Pause;
 use crate::stamp::Stamp;
 
@@ -171,7 +171,7 @@ impl ApiState {
             clock: parts.clock,
             bounds: parts.bounds,
             tokens: ArcSwap::from_pointee(tokens),
-            naming: Naming::new()?,
+            naming: naming::of_this_process()?,
             book,
             replays: Replays::default(),
             openapi: OnceLock::new(),

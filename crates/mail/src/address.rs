@@ -110,7 +110,12 @@ impl FromStr for Address {
 
 /// A domain in lower case and ASCII, if it is one.
 pub fn domain_to_ascii(domain: &str) -> Option<String> {
-    let ascii = idna::domain_to_ascii(domain).ok()?;
+    // Most are plain already, and IDNA takes its time.
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'.';
+    let ascii = match domain.bytes().all(is_plain) {
+        true => domain.to_owned(),
+        false => idna::domain_to_ascii(domain).ok()?,
+    };
     let is_label = |label: &str| {
         let letters = label
             .bytes()

@@ -9,7 +9,8 @@
 //!
 //! Reading order: [`address`], [`header`], [`unsubscribe`] (the types);
 //! [`mod@compose`] (from a letter to a [`Mail`]) with `mime` (its parts) and `raw`
-//! (messages that came whole); `lines` (what a line may be); [`dkim`] (keys and
+//! (messages that came whole), and [`mod@receive`] (as they come in); `lines`
+//! (what a line may be); [`dkim`] (keys and
 //! signatures).
 
 pub mod address;
@@ -19,6 +20,7 @@ pub mod header;
 mod lines;
 mod mime;
 mod raw;
+pub mod receive;
 #[cfg(test)]
 mod tests;
 pub mod unsubscribe;
@@ -27,4 +29,5 @@ pub use address::{Address, Mailbox};
 pub use compose::{Can, ComposeError, Mail, Utf8, compose};
 pub use dkim::{DkimKey, Keyring};
 pub use header::{HeaderName, HeaderValue};
+pub use receive::{ReceiveError, Received, Reception, receive};
 pub use unsubscribe::Unsubscribe;

@@ -4,6 +4,18 @@
 /// The most octets of a line without its end.
 pub(crate) const LINE_BYTES_MAX: usize = 998;
 
+/// Whether every line ends with CRLF already, the last one too.
+pub(crate) fn has_crlf(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    while let Some(at) = memchr::memchr2(b'\r', b'\n', rest) {
+        match rest.get(at..) {
+            Some([b'\r', b'\n', after @ ..]) => rest = after,
+            _ => return false,
+        }
+    }
+    rest.is_empty()
+}
+
 /// Ends every line with CRLF: bare LF and bare CR too, which servers read in
 /// different ways (that is how mail is smuggled). The last line is ended as
 /// well.

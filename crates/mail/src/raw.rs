@@ -20,6 +20,12 @@ use crate::lines::{self, LINE_BYTES_MAX};
 /// Fields that are for servers on the way in, or for nobody's eyes.
 const DROPPED: [&str; 4] = ["Bcc", "Resent-Bcc", "Return-Path", "Content-Length"];
 
+/// Whether a field of this name is not for readers.
+pub(crate) fn is_dropped(name: &str) -> bool {
+    let dropped = |dropped: &&str| name.eq_ignore_ascii_case(dropped);
+    DROPPED.iter().any(dropped)
+}
+
 /// A whole message as it can be sent to a server that `can` take so much.
 pub(crate) fn shaped(bytes: &[u8], content: &Content, can: Can) -> Result<Vec<u8>, ComposeError> {
     let bytes = with_header(&lines::with_crlf(bytes), content)?;
@@ -58,10 +64,7 @@ fn with_header(bytes: &[u8], content: &Content) -> Result<Vec<u8>, ComposeError>
         taken += field.len();
         has_date |= name.eq_ignore_ascii_case("Date");
         has_id |= name.eq_ignore_ascii_case("Message-ID");
-        if !DROPPED
-            .iter()
-            .any(|dropped| name.eq_ignore_ascii_case(dropped))
-        {
+        if !is_dropped(name) {
             header.extend_from_slice(field);
         }
     }

@@ -7,14 +7,17 @@
 //! implementation must do.
 //!
 //! Reading order: [`store`], [`transport`], [`ledger`], [`resolver`]; what comes
-//! in: [`intake`], [`query`], [`control`]; what is kept for people: [`receipts`],
+//! in: [`bounded`], [`naming`], [`draft`], [`intake`], [`query`], [`control`]; what is kept for people: [`receipts`],
 //! [`registry`]; what is carried: [`parcel`], [`letter`]; then [`conformance`].
 
+pub mod bounded;
 pub mod conformance;
 pub mod control;
+pub mod draft;
 pub mod intake;
 pub mod ledger;
 pub mod letter;
+pub mod naming;
 pub mod parcel;
 pub mod query;
 pub mod receipts;

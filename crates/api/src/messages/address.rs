@@ -1,17 +1,15 @@
 //! Addresses, by type: what is not one never reaches a header or an envelope.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use outflow_core::message::Recipient;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use outflow_core::name::Name;
+use outflow_ports::draft::{self, To};
 
 const LOCAL_BYTES_MAX: usize = 64;
 const DOMAIN_BYTES_MAX: usize = 253;
 const LABEL_BYTES_MAX: usize = 63;
 const DISPLAY_BYTES_MAX: usize = 256;
-/// Fixed, since limits per recipient outlive the process.
-const RECIPIENT_SEED: u64 = 0x6f75_7466_6c6f_7731;
 
 /// The address of a mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,13 +71,17 @@ impl Address {
         self.text.get(self.at + 1..).unwrap_or_default()
     }
 
-    /// The key under which limits know this recipient. Case does not matter.
+    /// The key under which limits know this recipient.
     pub fn recipient(&self) -> Recipient {
-        let folded: Cow<'_, str> = match self.text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            true => Cow::Owned(self.text.to_ascii_lowercase()),
-            false => Cow::Borrowed(&self.text),
-        };
-        Recipient(xxh3_64_with_seed(folded.as_bytes(), RECIPIENT_SEED))
+        draft::recipient(&self.text)
+    }
+
+    /// As the recipient of a message.
+    pub fn into_recipient(self) -> To {
+        To {
+            domain: Name::from(self.domain()),
+            address: self.text,
+        }
     }
 
     /// Gives the text away.

@@ -7,7 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use outflow_core::class::Class;
 use outflow_core::name::Name;
-use outflow_core::time::{Nanos, Wall};
+use outflow_core::time::Wall;
+use outflow_ports::draft::{self, DEFAULT, RECIPIENTS_MAX};
 use outflow_ports::letter::{Attachment, Content};
 
 use super::address::{Address, Mailbox};
@@ -19,16 +20,12 @@ use crate::extract::escaped;
 use crate::problem::{FieldError, Problem};
 use crate::stamp::Stamp;
 
-/// Recipients of one message, before it fans out.
-const RECIPIENTS_MAX: usize = 1_000;
 const SUBJECT_BYTES_MAX: usize = 2_000;
 const TAGS_MAX: usize = 32;
 const TAG_KEY_BYTES_MAX: usize = 64;
 const TAG_VALUE_BYTES_MAX: usize = 256;
 const ATTACHMENTS_MAX: usize = 100;
 const FILENAME_BYTES_MAX: usize = 255;
-/// How far ahead a message can be put off.
-const AHEAD_MAX: Nanos = Nanos::from_secs(366 * 86_400);
 
 /// A message that can be sent, to each of its recipients.
 #[derive(Debug)]
@@ -158,17 +155,17 @@ pub fn check(
         return Err(Problem::field(base, "cannot be accepted"));
     };
     let checked = Checked {
-        tenant: tenant.unwrap_or_else(|| Name::from("default")),
+        tenant: tenant.unwrap_or_else(|| Name::from(DEFAULT)),
         class,
         campaign,
-        pool: pool.unwrap_or_else(|| Name::from("default")),
+        pool: pool.unwrap_or_else(|| Name::from(DEFAULT)),
         from: read.from,
         recipients: read.recipients,
         fans_out: read.fans_out,
         return_path: return_path.map(Address::into_string),
         tags: form.tags,
         not_before,
-        expires_at: expires_at.unwrap_or(Wall::NEVER),
+        expires_at,
         idempotency_key: form.idempotency_key,
         content: read.content,
         digest,
@@ -198,18 +195,14 @@ fn times(
     not_before: Option<String>,
     expires_at: Option<String>,
     now: Wall,
-) -> (Option<Wall>, Option<Wall>) {
+) -> (Option<Wall>, Wall) {
     let not_before = faults.time("not_before", not_before);
+    let not_before = faults.take("not_before", draft::not_before(not_before, now));
+    let not_before = not_before.flatten();
     let expires_at = faults.time("expires_at", expires_at);
-    if not_before.is_some_and(|at| at.since(now) > AHEAD_MAX) {
-        faults.add("not_before", "must be within a year");
-    }
-    if let Some(at) = expires_at
-        && at <= not_before.unwrap_or(now).max(now)
-    {
-        faults.add("expires_at", "must be later than now, and than not_before");
-    }
-    (not_before.filter(|at| *at > now), expires_at)
+    let expires_at = draft::expires_at(expires_at, not_before, now);
+    let expires_at = faults.take("expires_at", expires_at);
+    (not_before, expires_at.unwrap_or(Wall::NEVER))
 }
 
 fn check_tags(faults: &mut Faults<'_>, tags: &BTreeMap<String, String>) {

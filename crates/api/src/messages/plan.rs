@@ -1,17 +1,14 @@
 //! From a request to what the node is given: parsed once, checked, fanned out.
 
-use std::sync::Arc;
-
-use outflow_core::destination::Destination;
-use outflow_core::flow::FlowKey;
-use outflow_core::message::Channel;
 use outflow_core::name::Name;
 use outflow_core::time::Wall;
+use outflow_ports::draft::{self, Draft};
 use outflow_ports::intake::Submission;
 use outflow_ports::letter::Envelope;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::address::Address;
 use super::check::{self, Checked};
 use super::form::MessageForm;
 use super::naming::Naming;
@@ -21,8 +18,6 @@ use crate::problem::{Code, Problem};
 
 /// Messages of one request.
 pub const BATCH_MAX: usize = 10_000;
-/// Separates the parts of a stored idempotency key; no part has it.
-const BETWEEN: char = '\u{1f}';
 
 /// What a request becomes.
 #[derive(Debug, Default)]
@@ -167,15 +162,15 @@ impl Planner<'_> {
             return Err(Problem::field("/idempotency_key", detail));
         }
         let key = own.or(self.request_key);
-        Ok(key.map(|key| format!("{}{BETWEEN}{key}", checked.tenant)))
+        Ok(key.map(|key| draft::key(&checked.tenant, key)))
     }
 
     /// The header covers the request, so each message has its place as well.
     fn key_of_several(&self, checked: &Checked, index: usize) -> Option<String> {
         let tenant = &checked.tenant;
         match (&checked.idempotency_key, self.request_key) {
-            (Some(own), _) => Some(format!("{tenant}{BETWEEN}{own}")),
-            (None, Some(key)) => Some(format!("{tenant}{BETWEEN}{key}{BETWEEN}{index}")),
+            (Some(own), _) => Some(draft::key(tenant, own)),
+            (None, Some(key)) => Some(draft::key_of_place(tenant, key, index)),
             (None, None) => None,
         }
     }
@@ -187,52 +182,39 @@ impl Planner<'_> {
             recipients,
             fans_out,
             mut content,
+            digest,
             ..
         } = checked;
         content.message_id = self.naming.message_id(self.now, from.domain());
         content.date = self.now.0.div_euclid(1_000_000_000);
-        let sender_domain = Name::from(from.domain());
-        let mut envelope = Envelope {
-            to: String::new(),
-            from: from.into_string(),
-            return_path: checked.return_path,
-            subject: content.subject.clone(),
-            tags: checked.tags,
-            digest: checked.digest,
+        let origin = |to: &Address| Origin {
+            index,
+            to: fans_out.then(|| to.as_str().to_owned()),
+            digest,
         };
-        let body: Arc<[u8]> = content.to_bytes().into();
-        for (place, recipient) in recipients.into_iter().enumerate() {
-            let idempotency_key = key.as_deref().map(|key| match fans_out {
-                true => Arc::from(format!("{key}{BETWEEN}r{place}")),
-                false => Arc::from(key),
-            });
-            let domain = Name::from(recipient.domain());
-            let number = recipient.recipient();
-            envelope.to = recipient.into_string();
-            plan.submissions.push(Submission {
-                key: FlowKey {
-                    pool: checked.pool.clone(),
-                    destination: Destination::unresolved(domain),
-                    class: checked.class,
-                    tenant: checked.tenant.clone(),
-                    campaign: checked.campaign.clone(),
-                    sender_domain: Some(sender_domain.clone()),
-                    channel: Channel::Email,
-                },
-                idempotency_key,
-                not_before: checked.not_before,
-                expires_at: checked.expires_at,
-                recipient: number,
-                cost: 1,
-                envelope: envelope.to_bytes().into(),
-                body: Arc::clone(&body),
-            });
-            plan.origins.push(Origin {
-                index,
-                to: fans_out.then(|| envelope.to.clone()),
-                digest: checked.digest,
-            });
-        }
+        plan.origins.extend(recipients.iter().map(origin));
+        let draft = Draft {
+            tenant: checked.tenant,
+            class: checked.class,
+            campaign: checked.campaign,
+            pool: checked.pool,
+            sender_domain: Name::from(from.domain()),
+            not_before: checked.not_before,
+            expires_at: checked.expires_at,
+            key,
+            fans_out,
+            envelope: Envelope {
+                to: String::new(),
+                from: from.into_string(),
+                return_path: checked.return_path,
+                subject: content.subject.clone(),
+                tags: checked.tags,
+                digest,
+            },
+            body: content.to_bytes().into(),
+        };
+        let recipients = recipients.into_iter().map(Address::into_recipient);
+        plan.submissions.extend(draft.fan_out(recipients));
     }
 }
 

@@ -9,8 +9,10 @@ use crate::workspace::members;
 
 /// The way of a message through the sources, as `docs/life-of-a-message.md`
 /// tells it.
-const LIFE: [&str; 24] = [
+const LIFE: [&str; 26] = [
     "crates/api/src/server.rs",
+    "crates/intake-smtp/src/intake.rs",
+    "crates/ports/src/draft.rs",
     "crates/pipeline/src/intake.rs",
     "crates/pipeline/src/node.rs",
     "crates/core/src/engine/setup.rs",

@@ -1,0 +1,154 @@
+//! The port on which messages are taken in.
+
+use std::future::Future;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outflow_core::time::Wall;
+use outflow_ports::intake::Intake;
+use outflow_ports::naming::Naming;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_rustls::rustls::ServerConfig;
+
+use crate::connection::Connection;
+use crate::doorkeeper::Doorkeeper;
+use crate::room::Room;
+use crate::server::Rules;
+use crate::server::reply::Reply;
+use crate::settings::Settings;
+
+/// How long to wait when the machine cannot take another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Reads the wall clock.
+pub trait Clock: Send + Sync {
+    /// What it says.
+    fn now(&self) -> Wall;
+}
+
+/// How TLS is spoken, if it is. Send another one to change it for connections
+/// from then on.
+pub type TlsWatch = watch::Receiver<Option<Arc<ServerConfig>>>;
+
+/// What the server is built on.
+pub struct Parts {
+    /// Takes the messages.
+    pub intake: Arc<dyn Intake>,
+    /// Knows the tokens.
+    pub doorkeeper: Arc<dyn Doorkeeper>,
+    /// Reads the wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Gives Message-IDs to messages without one.
+    pub naming: Naming,
+    /// How TLS is spoken.
+    pub tls: TlsWatch,
+}
+
+/// What all connections share.
+pub(crate) struct House {
+    pub intake: Arc<dyn Intake>,
+    pub doorkeeper: Arc<dyn Doorkeeper>,
+    pub clock: Arc<dyn Clock>,
+    pub naming: Naming,
+    pub tls: TlsWatch,
+    pub settings: Settings,
+    pub rules: Arc<Rules>,
+    pub room: Arc<Room>,
+}
+
+/// Submission over SMTP: listening, not yet serving.
+pub struct SmtpIntake {
+    listener: TcpListener,
+    house: Arc<House>,
+}
+
+impl SmtpIntake {
+    /// Begins to listen. Clients can connect, and wait until
+    /// [`serve`](Self::serve) runs.
+    pub async fn bind(settings: Settings, parts: Parts) -> io::Result<Self> {
+        let listener = TcpListener::bind(settings.listen).await?;
+        let room = Room::new(
+            settings.connections_max,
+            settings.connections_per_address_max,
+            settings.held_bytes_max,
+            settings.busy,
+        );
+        let house = House {
+            intake: parts.intake,
+            doorkeeper: parts.doorkeeper,
+            clock: parts.clock,
+            naming: parts.naming,
+            tls: parts.tls,
+            rules: Arc::new(settings.rules.clone()),
+            room: Arc::new(room),
+            settings,
+        };
+        Ok(Self {
+            listener,
+            house: Arc::new(house),
+        })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until `shutdown` is done. Then nobody new is let in, idle clients
+    /// hear 421, and messages that are coming in may finish, within the grace of
+    /// the settings.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        let (closing, is_closing) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        tokio::pin!(shutdown);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, peer)) => {
+                        if let Some(connection) = self.let_in(stream, peer, &is_closing) {
+                            connections.spawn(connection.run());
+                        }
+                    }
+                    // Out of file descriptors, most likely; some will come back.
+                    Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                },
+            }
+        }
+        drop(self.listener);
+        // Nobody is left to hear it if it fails.
+        let _ = closing.send(true);
+        let grace = self.house.settings.grace;
+        let all_left = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace, all_left).await.is_err() {
+            connections.shutdown().await;
+        }
+    }
+
+    fn let_in(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        closing: &watch::Receiver<bool>,
+    ) -> Option<Connection> {
+        // It only costs time if it fails.
+        let _ = stream.set_nodelay(true);
+        let Some(place) = self.house.room.enter(peer.ip()) else {
+            let mut line = Vec::new();
+            Reply::new(421, "4.7.0", "too many connections: try again later").write(&mut line);
+            // A fresh connection has room for a line; whoever does not hear it
+            // sees it closed. The executor does not know yet that it has.
+            let _ = stream.into_std().and_then(|mut open| open.write(&line));
+            return None;
+        };
+        let house = Arc::clone(&self.house);
+        let connection = Connection::new(house, place, stream, peer.ip(), closing.clone());
+        Some(connection)
+    }
+}

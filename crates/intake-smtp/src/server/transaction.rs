@@ -1,0 +1,65 @@
+//! One message on its way in: its envelope, and as much of it as has come.
+
+use outflow_mail::Address;
+
+/// A message that came whole.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Handed {
+    /// Where bounces go; none if it must not bounce (`<>`).
+    pub sender: Option<Address>,
+    /// Whom it goes to, as they were named; at least one.
+    pub recipients: Vec<Address>,
+    /// Header and body, with dots taken off.
+    pub bytes: Vec<u8>,
+    /// Whether it came over TLS.
+    pub is_protected: bool,
+}
+
+/// What is in it is nobody's business.
+impl std::fmt::Debug for Handed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handed")
+            .field("recipients", &self.recipients.len())
+            .field("bytes", &self.bytes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// From MAIL to the end of the data.
+#[derive(Debug)]
+pub(super) struct Transaction {
+    pub sender: Option<Address>,
+    pub recipients: Vec<Address>,
+    pub bytes: Vec<u8>,
+    /// Bytes of it that came, kept or not.
+    pub came: usize,
+    /// Whether it comes in chunks.
+    pub is_chunked: bool,
+    /// Whether a chunk was refused: the rest is of no use.
+    pub is_spoilt: bool,
+    /// Whether its bytes were let go for want of memory.
+    pub is_shed: bool,
+}
+
+impl Transaction {
+    pub fn new(sender: Option<Address>) -> Self {
+        Self {
+            sender,
+            recipients: Vec::new(),
+            bytes: Vec::new(),
+            came: 0,
+            is_chunked: false,
+            is_spoilt: false,
+            is_shed: false,
+        }
+    }
+
+    /// Notes that so many bytes came. Those of a message that will not be taken
+    /// are not kept.
+    pub fn note(&mut self, came: usize, bytes_max: usize) {
+        self.came += came;
+        if self.is_shed || self.is_spoilt || self.came > bytes_max {
+            self.bytes = Vec::new();
+        }
+    }
+}
