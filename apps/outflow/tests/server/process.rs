@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -68,17 +68,37 @@ impl Place {
 
     /// What the sandbox took: for each message, in which processes.
     pub fn taken(&self) -> BTreeMap<String, Vec<u64>> {
-        let text = fs::read_to_string(self.sandbox_log()).unwrap_or_default();
-        let mut taken: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-        for line in text.lines() {
+        let mut taken = Taken::default();
+        taken.read_on(self);
+        taken.messages
+    }
+}
+
+/// What a sandbox took so far, read piece by piece.
+#[derive(Default)]
+pub struct Taken {
+    /// For each message, in which processes.
+    pub messages: BTreeMap<String, Vec<u64>>,
+    offset: u64,
+}
+
+impl Taken {
+    /// Reads what was added. A line is there as a whole or not at all.
+    pub fn read_on(&mut self, place: &Place) {
+        let Ok(mut file) = fs::File::open(place.sandbox_log()) else {
+            return;
+        };
+        let mut text = String::new();
+        file.seek(SeekFrom::Start(self.offset)).unwrap();
+        file.read_to_string(&mut text).unwrap();
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        self.offset += whole as u64;
+        for line in text[..whole].lines() {
             let line: Value = serde_json::from_str(line).unwrap();
             let id = line["id"].as_str().unwrap().to_owned();
-            taken
-                .entry(id)
-                .or_default()
-                .push(line["process"].as_u64().unwrap());
+            let process = line["process"].as_u64().unwrap();
+            self.messages.entry(id).or_default().push(process);
         }
-        taken
     }
 }
 
