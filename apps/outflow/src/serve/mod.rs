@@ -106,10 +106,12 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What asks the process to end.
+/// What asks the process to end. A hangup does not: those who rotate logs send
+/// it, and a log that was moved is noticed without it.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    _hangup: Signal,
 }
 
 impl Signals {
@@ -117,6 +119,7 @@ impl Signals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            _hangup: signal(SignalKind::hangup())?,
         })
     }
 
