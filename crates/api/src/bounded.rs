@@ -57,6 +57,12 @@ pub fn name(text: &str) -> Result<(), TextError> {
     }
 }
 
+/// Whether a number can be where a page ended: the record counts in signed
+/// numbers.
+pub fn is_cursor(number: u64) -> bool {
+    i64::try_from(number).is_ok()
+}
+
 /// An idempotency key.
 pub fn idempotency_key(text: &str) -> Result<(), TextError> {
     if text.is_empty() {

@@ -13,7 +13,7 @@ use outflow_ports::letter::{Attachment, Content};
 use super::address::{Address, Mailbox};
 use super::form::{AttachmentForm, MessageForm, OneOrMany};
 use super::{digest, headers};
-use crate::auth::Caller;
+use crate::auth::{Caller, DEFAULT_TENANT};
 use crate::bounded;
 use crate::extract::escaped;
 use crate::problem::{FieldError, Problem};
@@ -158,7 +158,7 @@ pub fn check(
         return Err(Problem::field(base, "cannot be accepted"));
     };
     let checked = Checked {
-        tenant: tenant.unwrap_or_else(|| Name::from("default")),
+        tenant: tenant.unwrap_or_else(|| Name::from(DEFAULT_TENANT)),
         class,
         campaign,
         pool: pool.unwrap_or_else(|| Name::from("default")),

@@ -18,10 +18,15 @@ impl Naming {
     pub fn new() -> Result<Self, NoEntropy> {
         let mut process = [0; 8];
         getrandom::fill(&mut process).map_err(|_| NoEntropy)?;
-        Ok(Self {
-            process: u64::from_le_bytes(process),
+        Ok(Self::of(u64::from_le_bytes(process)))
+    }
+
+    /// For the process of this number.
+    pub const fn of(process: u64) -> Self {
+        Self {
+            process,
             count: AtomicU64::new(0),
-        })
+        }
     }
 
     /// The Message-ID of a message from this domain.
