@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::process::{Place, Taken, listed, message, wait_for};
+use crate::process::{Place, Taken, listed, message, metric, wait_for};
 use crate::stops::submit_until;
 
 fn from_env(name: &str, usual: usize) -> usize {
@@ -19,8 +19,8 @@ fn from_env(name: &str, usual: usize) -> usize {
 
 #[test]
 fn every_acknowledged_message_survives_kill_9() {
-    let rounds = from_env("OUTFLOW_KILL_ROUNDS", 10);
-    let queued = from_env("OUTFLOW_KILL_QUEUED", 1_000);
+    let rounds = from_env("OUTFLOW_KILL_ROUNDS", 50);
+    let queued = from_env("OUTFLOW_KILL_QUEUED", 100_000);
     let place = Place::new("kills");
     place.configure(
         "[[account]]\nid = \"main\"\ntransport = \"sandbox\"\nmax_connections = 64\n\
@@ -53,8 +53,12 @@ fn every_acknowledged_message_survives_kill_9() {
     });
     let mut client = server.client();
     wait_for("only what has no account waits", || {
-        (listed(&mut client, "queued,sending,deferred").len() == queued).then_some(())
+        let waiting = listed(&mut client, "queued,sending,deferred&pool=default");
+        waiting.is_empty().then_some(())
     });
+    let line = "outflow_queue_messages{channel=\"email\",class=\"normal\",state=\"queued\"}";
+    let waiting = metric(&mut client, line);
+    assert_eq!(waiting, Some(queued as f64), "of those without an account");
     taken.read_on(&place);
     let taken = taken.messages;
     for (id, processes) in taken.iter().filter(|(_, times)| times.len() > 1) {
@@ -71,11 +75,12 @@ fn every_acknowledged_message_survives_kill_9() {
     }
     readiness.sort_unstable();
     eprintln!(
-        "{rounds} kills: {} acknowledged, {} taken, {} of them more than once, {} known to be \
-         settled; ready after {:?} (median), {:?} (longest), with {queued} queued",
+        "{rounds} kills: {} acknowledged, {} taken, {} of them more than once ({:.2} a kill), \
+         {} known to be settled and never sent again; ready after {:?} (median), {:?} (longest), with {queued} queued",
         acknowledged.len(),
         taken.len(),
         repeated.len(),
+        repeated.len() as f64 / rounds as f64,
         settled.len(),
         readiness.get(rounds / 2).unwrap_or(&Duration::ZERO),
         readiness.last().unwrap_or(&Duration::ZERO),

@@ -53,9 +53,17 @@ impl Place {
     }
 
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_outflow"));
+        self.command_by(&[])
+    }
+
+    /// The same, run by another program, which becomes the server.
+    fn command_by(&self, before: &[&str]) -> Command {
+        let binary = env!("CARGO_BIN_EXE_outflow");
+        let words: Vec<&str> = before.iter().copied().chain([binary]).collect();
+        let mut command = Command::new(words[0]);
         command
             .current_dir(&self.dir)
+            .args(&words[1..])
             .args(["serve", "--config", "outflow.toml", "--data-dir", "data"])
             .args(["--listen", "127.0.0.1:0"])
             .stdin(Stdio::null());
@@ -63,7 +71,13 @@ impl Place {
     }
 
     pub fn start(&self) -> Server {
-        Server::start(self)
+        Server::start(self.command(), &self.data())
+    }
+
+    /// Starts it by another program; its data directory is seen from here at
+    /// `data`.
+    pub fn start_by(&self, before: &[&str], data: &Path) -> Server {
+        Server::start(self.command_by(before), data)
     }
 
     /// What the sandbox took: for each message, in which processes.
@@ -133,9 +147,8 @@ pub struct Server {
 }
 
 impl Server {
-    fn start(place: &Place) -> Self {
+    fn start(mut command: Command, data: &Path) -> Self {
         let started = Instant::now();
-        let mut command = place.command();
         let child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut child = Running(child);
         let lines = lines_of(&mut child.0);
@@ -155,7 +168,7 @@ impl Server {
         let url = url.unwrap().trim().to_owned();
         let (_, address) = url.split_once("://").unwrap();
         let address = address.parse().unwrap();
-        let token = fs::read_to_string(place.data().join("admin-token")).unwrap();
+        let token = fs::read_to_string(data.join("admin-token")).unwrap();
         Self {
             child,
             address,
@@ -177,8 +190,12 @@ impl Server {
 
     /// Asks it to end, without waiting.
     pub fn terminate(&self) {
+        self.signal("TERM");
+    }
+
+    pub fn signal(&self, name: &str) {
         let id = self.child.0.id().to_string();
-        let status = Command::new("kill").args(["-TERM", &id]).status();
+        let status = Command::new("kill").args(["-s", name, &id]).status();
         assert!(status.unwrap().success());
     }
 
