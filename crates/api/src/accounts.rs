@@ -15,6 +15,7 @@ use crate::book::account::AccountEntry;
 use crate::book::{Origin, Snapshot};
 use crate::changes::{Edit, expected};
 use crate::extract::{Asked, Body};
+use crate::fields::{AccountFields, AccountId};
 use crate::problem::{Code, FieldError, Problem};
 use crate::state::ApiState;
 
@@ -109,7 +110,7 @@ pub async fn list(_may: May<Operate>, State(state): State<ApiState>) -> Json<Acc
     get,
     path = "/accounts/{id}",
     tag = "accounts",
-    params(("id" = String, Path, description = "the id of the account")),
+    params(("id" = AccountId, Path, description = "the id of the account")),
     responses((status = 200, description = "the account", body = AccountView)),
 )]
 pub async fn get(
@@ -127,8 +128,8 @@ pub async fn get(
     put,
     path = "/accounts/{id}",
     tag = "accounts",
-    params(("id" = String, Path, description = "the id of the account")),
-    request_body = serde_json::Value,
+    params(("id" = AccountId, Path, description = "the id of the account")),
+    request_body = AccountFields,
     responses((status = 200, description = "the account is in force", body = AccountView)),
 )]
 pub async fn put(
@@ -146,8 +147,8 @@ pub async fn put(
     patch,
     path = "/accounts/{id}",
     tag = "accounts",
-    params(("id" = String, Path, description = "the id of the account")),
-    request_body = serde_json::Value,
+    params(("id" = AccountId, Path, description = "the id of the account")),
+    request_body = AccountFields,
     responses((status = 200, description = "the account is in force", body = AccountView)),
 )]
 pub async fn patch(
@@ -226,7 +227,7 @@ async fn set(
     delete,
     path = "/accounts/{id}",
     tag = "accounts",
-    params(("id" = String, Path, description = "the id of the account")),
+    params(("id" = AccountId, Path, description = "the id of the account")),
     responses((status = 204, description = "it is gone")),
 )]
 pub async fn remove(

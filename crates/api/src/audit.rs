@@ -12,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::ask::on_disk;
 use crate::auth::{May, Operate};
+use crate::bounded::is_cursor;
 use crate::extract::Asked;
 use crate::problem::{Code, Problem};
 use crate::stamp::Stamp;
@@ -94,6 +95,9 @@ pub async fn list(
         }
         None => Wall(0),
     };
+    if !query.cursor.is_none_or(is_cursor) {
+        return Err(bad("cursor is not one of ours".to_owned()));
+    }
     let max = query.limit.unwrap_or(PAGE);
     if !(1..=PAGE_MAX).contains(&max) {
         return Err(bad(format!("limit must be between 1 and {PAGE_MAX}")));

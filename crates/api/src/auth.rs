@@ -7,17 +7,19 @@
 
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use outflow_core::class::Class;
 use outflow_core::name::Name;
+use outflow_ports::draft::DEFAULT as DEFAULT_TENANT;
 
 use crate::grant::{Known, Scope};
 use crate::problem::{Code, Problem};
 use crate::state::ApiState;
+
 
 /// What a handler needs of its caller.
 pub trait Permission {
@@ -70,9 +72,27 @@ impl Deref for Caller {
 }
 
 impl Caller {
+    /// One who may submit anything, for what is planned without a server.
+    pub fn unbound() -> Self {
+        Self(Arc::new(Known::unbound(Scope::Submit)))
+    }
+
+    /// The only tenant whose messages exist for this caller; none for all.
+    ///
+    /// A token that only submits and is bound to no tenant may submit for any,
+    /// but what it sees is what it gets without naming one: whoever hands out
+    /// such tokens has not said that each may read everybody's mail.
+    pub fn horizon(&self) -> Option<&Name> {
+        static DEFAULT: LazyLock<Name> = LazyLock::new(|| Name::from(DEFAULT_TENANT));
+        match self.scope {
+            Scope::Operator | Scope::Admin => self.tenant.as_ref(),
+            Scope::Submit | Scope::Metrics => self.tenant.as_ref().or(Some(&DEFAULT)),
+        }
+    }
+
     /// Whether what belongs to `tenant` exists for this caller.
     pub fn sees(&self, tenant: &Name) -> bool {
-        self.tenant.as_ref().is_none_or(|own| own == tenant)
+        self.horizon().is_none_or(|own| own == tenant)
     }
 
     /// Whether messages of this class may be submitted.
@@ -91,9 +111,9 @@ impl Caller {
     }
 
     /// The tenant to filter by: the caller's own, else the one asked for. What
-    /// a bound caller asks about others does not exist.
+    /// such a caller asks about others does not exist.
     pub fn tenant_or(&self, asked: Option<String>) -> Result<Option<String>, Problem> {
-        match (&self.tenant, asked) {
+        match (self.horizon(), asked) {
             (Some(own), Some(asked)) if own.as_str() != asked => Err(Problem::not_found("tenant")),
             (Some(own), _) => Ok(Some(own.as_str().to_owned())),
             (None, asked) => Ok(asked),

@@ -11,17 +11,36 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::fields;
 use crate::problem::{FieldError, ProblemBody};
 
-/// How every operation can refuse.
-const COMMON: [(&str, &str); 6] = [
-    ("401", "no valid token"),
-    ("403", "this token may not do that"),
-    ("404", "there is no such thing, or not for this token"),
-    ("422", "some fields cannot be accepted"),
-    ("503", "not now: see Retry-After"),
-    ("default", "any other problem"),
+/// How operations can refuse, and which of them.
+const REFUSALS: [(&str, &str, fn(&Asks) -> bool); 10] = [
+    ("400", "it cannot be read", |asks| asks.brings),
+    ("401", "no valid token", |_| true),
+    ("403", "this token may not do that", |_| true),
+    (
+        "404",
+        "there is no such thing, or not for this token",
+        |asks| asks.brings,
+    ),
+    ("409", "it has changed meanwhile", |asks| asks.changes),
+    ("413", "too large", |asks| asks.has_body),
+    ("415", "not JSON", |asks| asks.has_body),
+    ("422", "some fields cannot be accepted", |asks| {
+        asks.has_body
+    }),
+    ("500", "a fault of the server", |_| true),
+    ("503", "not now: see Retry-After", |_| true),
 ];
+
+/// What an operation asks of its caller.
+struct Asks {
+    /// Something in the address, the headers or the body.
+    brings: bool,
+    has_body: bool,
+    changes: bool,
+}
 
 /// Completes a document.
 pub fn complete(mut api: OpenApi) -> OpenApi {
@@ -45,13 +64,16 @@ pub fn complete(mut api: OpenApi) -> OpenApi {
     for (name, schema) in schemas {
         components.schemas.insert(name.into_owned(), schema);
     }
+    for (name, schema) in fields::all() {
+        components.schemas.insert(name.to_owned(), schema);
+    }
     let paths = std::mem::take(&mut api.paths.paths);
     for (path, mut item) in paths {
         let is_open = !path.starts_with("/api/") && path != "/metrics";
         for (method, operation) in operations(&mut item) {
             operation.operation_id = Some(id_of(method, &path));
             if !is_open {
-                close(operation);
+                close(method, operation);
             }
         }
         // A wildcard takes slashes as well, which OpenAPI has no word for.
@@ -84,14 +106,25 @@ fn id_of(method: &str, path: &str) -> String {
 }
 
 /// Says that an operation needs a token and how it refuses.
-fn close(operation: &mut Operation) {
+fn close(method: &str, operation: &mut Operation) {
     let none: [&str; 0] = [];
     operation.security = Some(vec![
         SecurityRequirement::new("bearer", none),
         SecurityRequirement::new("token", none),
     ]);
+    let has_parameters = operation.parameters.as_ref();
+    let has_parameters = has_parameters.is_some_and(|parameters| !parameters.is_empty());
+    let has_body = operation.request_body.is_some();
+    let asks = Asks {
+        brings: has_parameters || has_body,
+        has_body,
+        changes: method != "get",
+    };
     let responses: &mut BTreeMap<String, RefOr<Response>> = &mut operation.responses.responses;
-    for (status, description) in COMMON {
+    for (status, description, applies) in REFUSALS {
+        if !applies(&asks) {
+            continue;
+        }
         let problem = || {
             let schema = Ref::from_schema_name("Problem");
             let content = ContentBuilder::new().schema(Some(schema)).build();

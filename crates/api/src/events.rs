@@ -22,6 +22,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::{Caller, May, Submit};
 use crate::extract::Asked;
+use crate::fields::KindList;
 use crate::problem::{Code, Problem};
 use crate::stamp::Stamp;
 use crate::state::ApiState;
@@ -64,7 +65,7 @@ impl NoticeKind {
 pub struct Notice {
     /// What it is about.
     pub kind: NoticeKind,
-    /// Whose message it is about. Notices without one are for callers that are
+    /// Whose message it is about. Notices without one are for operators who are
     /// not bound to a tenant.
     pub tenant: Option<Name>,
     /// JSON, as it is sent.
@@ -90,7 +91,7 @@ impl Notice {
     fn is_for(&self, caller: &Caller) -> bool {
         match &self.tenant {
             Some(tenant) => caller.sees(tenant),
-            None => caller.tenant.is_none(),
+            None => caller.horizon().is_none(),
         }
     }
 }
@@ -216,6 +217,7 @@ impl Stream for Listening {
 #[serde(deny_unknown_fields)]
 pub struct EventsQuery {
     /// Only these, separated by commas: settled, deferred, alert, changed.
+    #[param(value_type = Option<KindList>)]
     kinds: Option<String>,
 }
 

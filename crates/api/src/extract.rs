@@ -13,6 +13,7 @@ use serde_json::error::Category;
 use serde_path_to_error::{Path, Segment};
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::object::Object;
 use crate::problem::{Code, FieldError, Problem};
 use crate::state::ApiState;
 
@@ -57,7 +58,7 @@ impl From<PathRejection> for BadAddress {
     }
 }
 
-/// A JSON body.
+/// A JSON body, which is an object.
 #[derive(Debug)]
 pub struct Body<T>(pub T);
 
@@ -69,11 +70,12 @@ impl<T: DeserializeOwned> FromRequest<ApiState> for Body<T> {
             return Err(unsupported());
         }
         let held = hold(request, state, BODY_BYTES_MAX).await?;
-        read(&held.bytes, "").map(Self)
+        let Object(read) = read(&held.bytes, "")?;
+        Ok(Self(read))
     }
 }
 
-/// A JSON body, or the default if there is none, or null.
+/// A JSON object, or the default if there is none, or null.
 #[derive(Debug)]
 pub struct Perhaps<T>(pub T);
 
@@ -86,8 +88,8 @@ impl<T: DeserializeOwned + Default> FromRequest<ApiState> for Perhaps<T> {
         match media {
             _ if held.bytes.is_empty() => Ok(Self(T::default())),
             Some(Media::Json) => {
-                let read = read::<Option<T>>(&held.bytes, "")?;
-                Ok(Self(read.unwrap_or_default()))
+                let read = read::<Option<Object<T>>>(&held.bytes, "")?;
+                Ok(Self(read.map(|Object(read)| read).unwrap_or_default()))
             }
             _ => Err(unsupported()),
         }

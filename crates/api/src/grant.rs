@@ -139,6 +139,22 @@ pub struct Known {
     hash: [u8; 32],
 }
 
+impl Known {
+    /// Somebody with this scope and no bounds, whom no token stands for.
+    pub(crate) fn unbound(scope: Scope) -> Self {
+        Self {
+            id: String::new(),
+            name: "nobody".to_owned(),
+            scope,
+            tenant: None,
+            classes: Vec::new(),
+            pools: Vec::new(),
+            from_domains: Vec::new(),
+            hash: [0; 32],
+        }
+    }
+}
+
 /// All tokens in force, by id.
 #[derive(Debug, Default)]
 pub struct Tokens(BTreeMap<String, std::sync::Arc<Known>>);

@@ -10,7 +10,9 @@ use utoipa::ToSchema;
 
 use crate::ask::ask;
 use crate::auth::{May, Operate};
+use crate::bounded;
 use crate::extract::{Asked, Perhaps};
+use crate::fields::{LaneText, ReasonText};
 use crate::messages::view::WaitingOn;
 use crate::pauses::{self, Pause, PauseView};
 use crate::problem::Problem;
@@ -83,6 +85,7 @@ impl From<Lane> for LaneView {
 #[serde(deny_unknown_fields, default)]
 pub struct LanePauseForm {
     /// Why.
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
     /// Until when; for good if nothing is said.
     until: Option<Stamp>,
@@ -96,8 +99,14 @@ pub struct Resumed {
     lifted: usize,
 }
 
+/// A lane is two names.
+const NAME_BYTES_MAX: usize = 300;
+
 fn about(lane: &str) -> Result<Match, Problem> {
-    Match::from_pairs([("lane", lane)]).map_err(|_| Problem::not_found("lane"))
+    match bounded::line(lane, NAME_BYTES_MAX) {
+        Ok(()) => Match::from_pairs([("lane", lane)]).map_err(|_| Problem::not_found("lane")),
+        Err(_) => Err(Problem::not_found("lane")),
+    }
 }
 
 /// List all lanes that have messages, sessions or a pause.
@@ -122,7 +131,7 @@ pub async fn list(
     post,
     path = "/lanes/{lane}/pause",
     tag = "lanes",
-    params(("lane" = String, Path, description = "the lane, its slash escaped as %2F")),
+    params(("lane" = LaneText, Path, description = "the lane, its slash escaped as %2F")),
     request_body(content = Option<LanePauseForm>),
     responses((status = 200, description = "it is paused", body = PauseView)),
 )]
@@ -142,7 +151,7 @@ pub async fn pause(
     post,
     path = "/lanes/{lane}/resume",
     tag = "lanes",
-    params(("lane" = String, Path, description = "the lane, its slash escaped as %2F")),
+    params(("lane" = LaneText, Path, description = "the lane, its slash escaped as %2F")),
     responses((status = 200, description = "its pauses are lifted", body = Resumed)),
 )]
 pub async fn resume(

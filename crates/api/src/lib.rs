@@ -7,11 +7,11 @@
 //! In reading order: [`serve`](mod@serve) and [`server`] (connections, routes,
 //! bounds), [`state`], [`ask`](mod@ask) (how the node and the disk are asked);
 //! [`problem`] (how requests are refused), [`grant`] and [`auth`] (who may),
-//! [`extract`], [`bounded`], [`stamp`] (what requests bring); [`messages`]; what
+//! [`extract`], [`object`], [`bounded`], [`stamp`] (what requests bring); [`messages`]; what
 //! operators set: [`book`] (what is in force), [`changes`], [`accounts`],
 //! [`policies`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
 //! [`lanes`], [`limits`], [`dead_letters`], [`events`], [`notices`], [`health`]; then
-//! [`chores`] (what happens by itself) and [`document`] (OpenAPI).
+//! [`chores`] (what happens by itself), [`document`] and [`fields`] (OpenAPI).
 
 pub mod accounts;
 pub mod ask;
@@ -25,6 +25,7 @@ pub mod dead_letters;
 pub mod document;
 pub mod events;
 pub mod extract;
+pub mod fields;
 pub mod governed;
 pub mod grant;
 pub mod health;
@@ -32,6 +33,7 @@ pub mod lanes;
 pub mod limits;
 pub mod messages;
 pub mod notices;
+pub mod object;
 pub mod pauses;
 pub mod policies;
 pub mod problem;

@@ -23,6 +23,8 @@ use crate::auth::{Caller, May, OperateOwn};
 use crate::bounded;
 use crate::changes::Edit;
 use crate::extract::{Asked, Body};
+use crate::fields::{MatchTerms, ReasonText};
+use crate::messages::list::matched;
 use crate::problem::{Code, Problem};
 use crate::stamp::Stamp;
 use crate::state::ApiState;
@@ -46,8 +48,10 @@ const OWN: [Scope; 6] = [
 pub struct PauseForm {
     /// What to pause: `{"tenant":"acme","isp":"google"}`. All must agree.
     #[serde(rename = "match")]
+    #[schema(value_type = MatchTerms)]
     matches: BTreeMap<String, String>,
     /// Why.
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
     /// Until when; for good if nothing is said.
     until: Option<Stamp>,
@@ -246,8 +250,7 @@ pub async fn add(
     let pairs = terms
         .iter()
         .map(|(word, name)| (word.as_str(), name.as_str()));
-    let matches =
-        Match::from_pairs(pairs).map_err(|wrong| Problem::field("/match", wrong.to_string()))?;
+    let matches = matched(pairs).map_err(|wrong| Problem::field("/match", wrong))?;
     let mut scopes = matches.scopes().iter();
     if may.tenant.is_some()
         && let Some(scope) = scopes.find(|scope| *scope != Scope::Tenant && !OWN.contains(scope))

@@ -19,14 +19,19 @@ use crate::accounts::invalid;
 use crate::auth::{Caller, May, Operate};
 use crate::book::Origin;
 use crate::book::policy::{PolicyEntry, StoredPolicy, of_file};
+use crate::bounded;
 use crate::changes::{Edit, expected};
 use crate::extract::{Asked, Body};
+use crate::fields::{PolicyFields, PolicyPath};
 use crate::governed::{self, Governed};
 use crate::problem::{Code, Problem};
 use crate::state::ApiState;
 
 /// Policies at a time.
 const POLICIES_MAX: usize = 50_000;
+
+/// Bytes of a name in an address; a lane is two names.
+const NAMES_BYTES_MAX: usize = 300;
 
 /// A policy in force.
 #[derive(Debug, Serialize, ToSchema)]
@@ -91,7 +96,16 @@ impl PolicyView {
 }
 
 fn about(path: &str) -> Result<Match, Problem> {
-    match_of_path(path).map_err(|wrong| Problem::new(Code::NotFound, wrong.to_string()))
+    let matches = match_of_path(path);
+    let matches = matches.map_err(|wrong| Problem::new(Code::NotFound, wrong.to_string()))?;
+    let mut names = matches.terms().iter().map(|(_, pattern)| pattern.as_str());
+    match names.find_map(|name| bounded::line(name, NAMES_BYTES_MAX).err()) {
+        Some(wrong) => Err(Problem::new(
+            Code::NotFound,
+            format!("a name in the address {wrong}"),
+        )),
+        None => Ok(matches),
+    }
 }
 
 async fn shown(
@@ -127,7 +141,7 @@ pub async fn list(_may: May<Operate>, State(state): State<ApiState>) -> Json<Pol
     get,
     path = "/policies/{*path}",
     tag = "policies",
-    params(("path" = String, Path, description = "kind and id: isp/google, account/ses-1/isp/google")),
+    params(("path" = PolicyPath, Path, description = "kind and id: isp/google, account/ses-1/isp/google")),
     responses((status = 200, description = "the policy", body = PolicyView)),
 )]
 pub async fn get(
@@ -147,8 +161,8 @@ pub async fn get(
     put,
     path = "/policies/{*path}",
     tag = "policies",
-    params(("path" = String, Path, description = "kind and id: isp/google, account/ses-1/isp/google")),
-    request_body = serde_json::Value,
+    params(("path" = PolicyPath, Path, description = "kind and id: isp/google, account/ses-1/isp/google")),
+    request_body = PolicyFields,
     responses((status = 200, description = "the policy is in force", body = PolicyView)),
 )]
 pub async fn put(
@@ -179,8 +193,8 @@ pub async fn put(
     patch,
     path = "/policies/{*path}",
     tag = "policies",
-    params(("path" = String, Path, description = "kind and id: isp/google, account/ses-1/isp/google")),
-    request_body = serde_json::Value,
+    params(("path" = PolicyPath, Path, description = "kind and id: isp/google, account/ses-1/isp/google")),
+    request_body = PolicyFields,
     responses((status = 200, description = "the policy is in force", body = PolicyView)),
 )]
 pub async fn patch(
@@ -301,7 +315,7 @@ fn check(entry: &PolicyEntry, matches: &Match, now: Wall) -> Result<(), Problem>
     delete,
     path = "/policies/{*path}",
     tag = "policies",
-    params(("path" = String, Path, description = "kind and id: isp/google, account/ses-1/isp/google")),
+    params(("path" = PolicyPath, Path, description = "kind and id: isp/google, account/ses-1/isp/google")),
     responses((status = 204, description = "it is gone")),
 )]
 pub async fn remove(

@@ -17,6 +17,7 @@ use crate::auth::{Administer, May};
 use crate::bounded;
 use crate::changes::Edit;
 use crate::extract::{Asked, Body};
+use crate::fields::{ClassWord, DomainText, NameText};
 use crate::grant::{Grant, Scope, Tokens, mint};
 use crate::messages::address::domain_to_ascii;
 use crate::problem::{Code, FieldError, Problem};
@@ -34,18 +35,24 @@ const TOKENS_MAX: usize = 10_000;
 #[serde(deny_unknown_fields)]
 pub struct TokenForm {
     /// What people call it; the audit names it.
+    #[schema(value_type = NameText)]
     name: String,
     scope: Scope,
-    /// The only tenant it speaks for.
+    /// The only tenant it speaks for. A token that only submits and has none
+    /// submits for any, and sees the messages that name no tenant.
+    #[schema(value_type = Option<NameText>)]
     tenant: Option<String>,
     /// The only classes it may submit.
     #[serde(default)]
+    #[schema(value_type = Vec<ClassWord>, max_items = 100)]
     classes: Vec<String>,
     /// The only pools it may submit to.
     #[serde(default)]
+    #[schema(value_type = Vec<NameText>, max_items = 100)]
     pools: Vec<String>,
     /// The only domains it may send from.
     #[serde(default)]
+    #[schema(value_type = Vec<DomainText>, max_items = 100)]
     from_domains: Vec<String>,
 }
 

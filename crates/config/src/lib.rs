@@ -7,7 +7,8 @@
 //! In reading order: [`problem`] (what is wrong and where), [`nearest`] (what
 //! was probably meant), [`figure`] and [`written`] (times, sizes, shares as
 //! people write them), [`secret`]; [`key`], [`form`] and [`check`] (what a key
-//! is and how a value is held against it), [`keys`] (the one table of them);
+//! is and how a value is held against it), [`keys`] (the one table of them) and
+//! [`json_schema`] (what it says to programs);
 //! [`account`], [`policy`], [`merge`](mod@merge) (what the API changes as well);
 //! [`document`], [`environment`], [`raw`], [`valid`] and [`load`] (the whole
 //! file and what goes over it), [`show`] and [`reference`](mod@reference).
@@ -18,6 +19,7 @@ pub mod document;
 pub mod environment;
 pub mod figure;
 pub mod form;
+pub mod json_schema;
 pub mod key;
 pub mod keys;
 pub mod load;
@@ -33,6 +35,7 @@ pub mod valid;
 pub mod written;
 
 pub use account::{Account, RawAccount, TransportSettings};
+pub use json_schema::{account_schema, policy_schema};
 pub use load::{LoadError, Origin};
 pub use merge::merge;
 pub use policy::{RawPolicy, ValidPolicy, match_of_path, path_of_match};

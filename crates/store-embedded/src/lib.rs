@@ -36,7 +36,9 @@ mod timeline;
 #[cfg(test)]
 mod tests;
 
-pub use journal::segment::{Header, HeaderError, Kind, SegmentReport, read_segment};
+pub use journal::segment::{
+    Header, HeaderError, Kind, SegmentReport, read_segment, reseal_segment,
+};
 pub use open::{OpenError, Opened};
 pub use recovery::JournalError;
 pub use settings::Settings;

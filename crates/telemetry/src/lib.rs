@@ -8,7 +8,7 @@
 //! (what is so now), `render` and `exposition` (the page), [`mod@reference`] (the
 //! documentation); [`logs`] (what people read), [`attempts`] (a line for every
 //! attempt), `line` and `address` (how a line is written), [`writer`] (who
-//! writes it).
+//! writes it) and `log_file` (where to).
 
 mod address;
 pub mod attempts;
@@ -18,6 +18,7 @@ mod destinations;
 mod exposition;
 mod histogram;
 mod line;
+mod log_file;
 pub mod logs;
 pub mod metrics;
 pub mod reference;

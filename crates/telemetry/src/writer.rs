@@ -4,13 +4,14 @@
 //! it. Lines that find the buffer full, or that the disk does not take, are
 //! dropped and counted: a slow terminal or a full disk must not slow the node.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
+
+use crate::log_file::LogFile;
 
 /// Bytes that wait to be written, at most, give or take one line.
 const WAITING_MAX: usize = 4 << 20;
@@ -56,13 +57,10 @@ impl Writer {
         Ok(Self { shared })
     }
 
-    /// Writes to the end of a file, which is made if need be.
+    /// Writes to the end of a file, which is made if need be, also when it was
+    /// moved away.
     pub fn to_file(name: &str, path: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.create(true).append(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o640);
-        Self::new(name, options.open(path)?)
+        Self::new(name, LogFile::open(path)?)
     }
 
     /// Adds a line, without its end, if there is room.

@@ -154,8 +154,9 @@ impl Show<'_> {
                 Some(true) => return Ok(()),
                 Some(false) if is_quiet => {}
                 Some(false) => {
-                    if !has_hinted {
-                        has_hinted = self.hint()?;
+                    if !has_hinted && self.hint()? {
+                        has_hinted = true;
+                        table.begin_anew();
                     }
                     self.draw(&mut table)?;
                 }

@@ -77,6 +77,11 @@ impl Table {
         }
     }
 
+    /// Something else was printed: the next table stands below it.
+    pub fn begin_anew(&mut self) {
+        self.lines = 0;
+    }
+
     /// Draws one look.
     pub fn draw(&mut self, look: &Look<'_>) -> io::Result<()> {
         let seconds = self.last.elapsed().as_secs_f64().max(0.001);

@@ -108,7 +108,7 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What asks the process to end.
+/// What asks the process to end. A hangup does not: it has files read again.
 struct Signals<F> {
     terminate: Signal,
     interrupt: Signal,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::process::{Place, listed, message, wait_for};
+use crate::process::{Place, Taken, listed, message, metric, wait_for};
 use crate::stops::submit_until;
 
 fn from_env(name: &str, usual: usize) -> usize {
@@ -19,8 +19,8 @@ fn from_env(name: &str, usual: usize) -> usize {
 
 #[test]
 fn every_acknowledged_message_survives_kill_9() {
-    let rounds = from_env("OUTFLOW_KILL_ROUNDS", 10);
-    let queued = from_env("OUTFLOW_KILL_QUEUED", 1_000);
+    let rounds = from_env("OUTFLOW_KILL_ROUNDS", 50);
+    let queued = from_env("OUTFLOW_KILL_QUEUED", 100_000);
     let place = Place::new("kills");
     place.configure(
         "[[account]]\nid = \"main\"\ntransport = \"sandbox\"\nmax_connections = 64\n\
@@ -30,31 +30,37 @@ fn every_acknowledged_message_survives_kill_9() {
     queue(&mut server.client(), queued);
     let (mut acknowledged, mut settled) = (BTreeSet::new(), BTreeMap::new());
     let (mut readiness, mut repeated) = (Vec::new(), Vec::new());
+    let mut taken = Taken::default();
     for _ in 0..rounds {
         let moment = Duration::from_micros(random() % 400_000);
         let (acks, known) = under_load(server, moment);
         acknowledged.extend(acks);
         // What was known to be settled before the kill must not be sent again.
-        let taken = place.taken();
+        taken.read_on(&place);
         for id in known {
-            let times = taken.get(&id).map_or(0, Vec::len);
+            let times = taken.messages.get(&id).map_or(0, Vec::len);
             settled.entry(id).or_insert(times);
         }
         server = place.start();
         readiness.push(server.ready_after);
     }
     wait_for("every acknowledged message", || {
-        let taken = place.taken();
+        taken.read_on(&place);
         acknowledged
             .iter()
-            .all(|id| taken.contains_key(id))
+            .all(|id| taken.messages.contains_key(id))
             .then_some(())
     });
     let mut client = server.client();
     wait_for("only what has no account waits", || {
-        (listed(&mut client, "queued,sending,deferred").len() == queued).then_some(())
+        let waiting = listed(&mut client, "queued,sending,deferred&pool=default");
+        waiting.is_empty().then_some(())
     });
-    let taken = place.taken();
+    let line = "outflow_queue_messages{channel=\"email\",class=\"normal\",state=\"queued\"}";
+    let waiting = metric(&mut client, line);
+    assert_eq!(waiting, Some(queued as f64), "of those without an account");
+    taken.read_on(&place);
+    let taken = taken.messages;
     for (id, processes) in taken.iter().filter(|(_, times)| times.len() > 1) {
         let distinct: BTreeSet<&u64> = processes.iter().collect();
         assert_eq!(
@@ -69,11 +75,12 @@ fn every_acknowledged_message_survives_kill_9() {
     }
     readiness.sort_unstable();
     eprintln!(
-        "{rounds} kills: {} acknowledged, {} taken, {} of them more than once, {} known to be \
-         settled; ready after {:?} (median), {:?} (longest), with {queued} queued",
+        "{rounds} kills: {} acknowledged, {} taken, {} of them more than once ({:.2} a kill), \
+         {} known to be settled and never sent again; ready after {:?} (median), {:?} (longest), with {queued} queued",
         acknowledged.len(),
         taken.len(),
         repeated.len(),
+        repeated.len() as f64 / rounds as f64,
         settled.len(),
         readiness.get(rounds / 2).unwrap_or(&Duration::ZERO),
         readiness.last().unwrap_or(&Duration::ZERO),

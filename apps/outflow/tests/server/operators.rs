@@ -1,6 +1,9 @@
 //! What operators set over the API is in force within moments, survives a
 //! restart, and is in force again before anything is sent.
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::json;
 
 use crate::process::{Place, listed, show, submit, wait_for, wait_state};
@@ -62,5 +65,32 @@ fn accounts_policies_and_pauses_survive_a_restart_and_take_effect_first() {
         wait_state(&mut client, id, "delivered");
     }
     assert_eq!(listed(&mut client, "queued,deferred").len(), 2);
+    server.stop();
+}
+
+/// Whoever rotates logs moves the file away, and may send a hangup.
+#[test]
+fn the_attempt_log_follows_its_path() {
+    let place = Place::new("rotated");
+    let log = place.dir.join("attempts.jsonl");
+    place.configure(&format!("attempts = {log:?}\n"));
+    let server = place.start();
+    let mut client = server.client();
+    let lines = |path: &Path| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.lines().count()
+    };
+    let id = submit(&mut client, json!({}));
+    wait_state(&mut client, &id, "delivered");
+    wait_for("the first attempt", || (lines(&log) == 1).then_some(()));
+    let old = place.dir.join("attempts.1");
+    fs::rename(&log, &old).unwrap();
+    server.signal("HUP");
+    let id = submit(&mut client, json!({}));
+    wait_state(&mut client, &id, "delivered");
+    wait_for("the second attempt, in a new file", || {
+        (lines(&log) == 1).then_some(())
+    });
+    assert_eq!(lines(&old), 1);
     server.stop();
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -53,9 +53,17 @@ impl Place {
     }
 
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_outflow"));
+        self.command_by(&[])
+    }
+
+    /// The same, run by another program, which becomes the server.
+    fn command_by(&self, before: &[&str]) -> Command {
+        let binary = env!("CARGO_BIN_EXE_outflow");
+        let words: Vec<&str> = before.iter().copied().chain([binary]).collect();
+        let mut command = Command::new(words[0]);
         command
             .current_dir(&self.dir)
+            .args(&words[1..])
             .args(["serve", "--config", "outflow.toml", "--data-dir", "data"])
             .args(["--listen", "127.0.0.1:0"])
             .stdin(Stdio::null());
@@ -63,22 +71,48 @@ impl Place {
     }
 
     pub fn start(&self) -> Server {
-        Server::start(self)
+        Server::start(self.command(), &self.data())
+    }
+
+    /// Starts it by another program; its data directory is seen from here at
+    /// `data`.
+    pub fn start_by(&self, before: &[&str], data: &Path) -> Server {
+        Server::start(self.command_by(before), data)
     }
 
     /// What the sandbox took: for each message, in which processes.
     pub fn taken(&self) -> BTreeMap<String, Vec<u64>> {
-        let text = fs::read_to_string(self.sandbox_log()).unwrap_or_default();
-        let mut taken: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-        for line in text.lines() {
+        let mut taken = Taken::default();
+        taken.read_on(self);
+        taken.messages
+    }
+}
+
+/// What a sandbox took so far, read piece by piece.
+#[derive(Default)]
+pub struct Taken {
+    /// For each message, in which processes.
+    pub messages: BTreeMap<String, Vec<u64>>,
+    offset: u64,
+}
+
+impl Taken {
+    /// Reads what was added. A line is there as a whole or not at all.
+    pub fn read_on(&mut self, place: &Place) {
+        let Ok(mut file) = fs::File::open(place.sandbox_log()) else {
+            return;
+        };
+        let mut text = String::new();
+        file.seek(SeekFrom::Start(self.offset)).unwrap();
+        file.read_to_string(&mut text).unwrap();
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        self.offset += whole as u64;
+        for line in text[..whole].lines() {
             let line: Value = serde_json::from_str(line).unwrap();
             let id = line["id"].as_str().unwrap().to_owned();
-            taken
-                .entry(id)
-                .or_default()
-                .push(line["process"].as_u64().unwrap());
+            let process = line["process"].as_u64().unwrap();
+            self.messages.entry(id).or_default().push(process);
         }
-        taken
     }
 }
 
@@ -113,9 +147,8 @@ pub struct Server {
 }
 
 impl Server {
-    fn start(place: &Place) -> Self {
+    fn start(mut command: Command, data: &Path) -> Self {
         let started = Instant::now();
-        let mut command = place.command();
         let child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut child = Running(child);
         let lines = lines_of(&mut child.0);
@@ -135,7 +168,7 @@ impl Server {
         let url = url.unwrap().trim().to_owned();
         let (_, address) = url.split_once("://").unwrap();
         let address = address.parse().unwrap();
-        let token = fs::read_to_string(place.data().join("admin-token")).unwrap();
+        let token = fs::read_to_string(data.join("admin-token")).unwrap();
         Self {
             child,
             address,
@@ -157,8 +190,12 @@ impl Server {
 
     /// Asks it to end, without waiting.
     pub fn terminate(&self) {
+        self.signal("TERM");
+    }
+
+    pub fn signal(&self, name: &str) {
         let id = self.child.0.id().to_string();
-        let status = Command::new("kill").args(["-TERM", &id]).status();
+        let status = Command::new("kill").args(["-s", name, &id]).status();
         assert!(status.unwrap().success());
     }
 

@@ -5,29 +5,27 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use outflow_ports::receipts::{CauseCount, Receipt, Receipts, ReceiptsError};
 use outflow_ports::registry::{Document, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
 use super::list::CauseView;
+use super::preview::preview;
 use super::review::{Decision, PACE, Review, ReviewView};
 use crate::ask::on_disk;
 use crate::auth::{Caller, May, OperateOwn};
 use crate::bounded;
 use crate::changes::Edit;
 use crate::extract::{Asked, Body, Perhaps};
+use crate::fields::NameText;
 use crate::messages::list::Selection;
 use crate::messages::view::MessageView;
+use crate::object::object;
 use crate::problem::{Code, Problem};
 use crate::stamp::Stamp;
 use crate::state::ApiState;
 
-const SAMPLES: usize = 5;
-/// Dead letters that are looked at to count those of one cause.
-const COUNTED_MAX: usize = 50_000;
-const PAGE: usize = 500;
 const PACE_MAX: f64 = 10_000.0;
 /// Reviews at a time.
 const REVIEWS_MAX: usize = 10_000;
@@ -38,16 +36,18 @@ const REVIEWS_MAX: usize = 10_000;
 #[serde(deny_unknown_fields, default)]
 pub struct ReviewForm {
     /// Which dead letters; all if nothing is said.
-    #[serde(rename = "match")]
+    #[serde(rename = "match", deserialize_with = "object")]
     select: Selection,
     /// Only those that were given up for this: `attempts`, `age`, `uncertain`
     /// or `too_large`.
+    #[schema(value_type = Option<NameText>)]
     cause: Option<String>,
     /// Given up at this time or later.
     since: Option<Stamp>,
     /// Given up before this time.
     before: Option<Stamp>,
     /// Messages per second at which they re-enter; 10 unless told.
+    #[schema(exclusive_minimum = 0, maximum = 10000)]
     pace: Option<f64>,
 }
 
@@ -56,6 +56,7 @@ pub struct ReviewForm {
 #[serde(deny_unknown_fields, default)]
 pub struct ApproveForm {
     /// Messages per second; what the review says unless told.
+    #[schema(exclusive_minimum = 0, maximum = 10000)]
     pace: Option<f64>,
 }
 
@@ -80,47 +81,6 @@ async fn documents(state: &ApiState) -> Result<Vec<Document>, Problem> {
     Ok(on_disk(move || registry.list(Kind::Review)).await??)
 }
 
-struct Preview {
-    selected: u64,
-    samples: Vec<Receipt>,
-    causes: Vec<CauseCount>,
-}
-
-/// Counts what a review selects and takes samples. Waits for the disk.
-fn preview(receipts: &dyn Receipts, review: &Review) -> Result<Preview, ReceiptsError> {
-    let filter = review.filter();
-    let mut causes = receipts.causes(&filter)?;
-    let Some(cause) = &review.cause else {
-        return Ok(Preview {
-            selected: receipts.count(&filter)?,
-            samples: receipts.list(&filter, None, SAMPLES)?,
-            causes,
-        });
-    };
-    causes.retain(|count| count.cause == *cause);
-    let (mut selected, mut looked, mut below) = (0, 0, None);
-    let mut samples = Vec::new();
-    while looked < COUNTED_MAX {
-        let page = receipts.list(&filter, below, PAGE)?;
-        let Some(last) = page.last() else {
-            break;
-        };
-        below = Some(last.seq);
-        looked += page.len();
-        for receipt in page.into_iter().filter(|receipt| review.selects(receipt)) {
-            selected += 1;
-            if samples.len() < SAMPLES {
-                samples.push(receipt);
-            }
-        }
-    }
-    Ok(Preview {
-        selected,
-        samples,
-        causes,
-    })
-}
-
 /// Make a review: select dead letters, count them and look at some.
 #[utoipa::path(
     post,
@@ -143,7 +103,7 @@ pub async fn make(
         bounded::name(cause).map_err(|wrong| Problem::field("/cause", wrong.to_string()))?;
     }
     let now = Stamp(state.clock.now());
-    let review = Review {
+    let mut review = Review {
         select,
         cause: form.cause,
         since: form.since,
@@ -157,12 +117,7 @@ pub async fn make(
         by: may.name.clone(),
         created_at: now,
     };
-    let receipts = Arc::clone(&state.receipts);
-    let (preview, mut review) = on_disk(move || {
-        let preview = preview(&*receipts, &review);
-        preview.map(|preview| (preview, review))
-    })
-    .await??;
+    let preview = preview(&state, &review).await?;
     review.selected = preview.selected;
     let documents = documents(&state).await?;
     if documents.len() >= REVIEWS_MAX {

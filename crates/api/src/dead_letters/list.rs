@@ -10,9 +10,12 @@ use outflow_ports::receipts::{CauseCount, ReceiptFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::preview::still_dead;
 use crate::ask::on_disk;
 use crate::auth::{Caller, May, OperateOwn};
+use crate::bounded::is_cursor;
 use crate::extract::Asked;
+use crate::fields::{ClassWord, DestinationText, NameText};
 use crate::messages::list::Selection;
 use crate::messages::view::MessageView;
 use crate::problem::{Code, Problem};
@@ -27,11 +30,16 @@ const PAGE_MAX: usize = 200;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct DeadLetterQuery {
+    #[param(value_type = Option<NameText>)]
     tenant: Option<String>,
+    #[param(value_type = Option<NameText>)]
     campaign: Option<String>,
     /// As `isp:google`.
+    #[param(value_type = Option<DestinationText>)]
     destination: Option<String>,
+    #[param(value_type = Option<ClassWord>)]
     class: Option<String>,
+    #[param(value_type = Option<NameText>)]
     pool: Option<String>,
     /// Given up at this time or later, in RFC 3339.
     #[param(format = DateTime)]
@@ -117,7 +125,8 @@ fn filter(caller: &Caller, query: DeadLetterQuery) -> Result<ReceiptFilter, Prob
     })
 }
 
-/// List dead letters, newest first.
+/// List dead letters, newest first. Those that were replayed or discarded are
+/// not listed, so a page may be short and still carry a cursor.
 #[utoipa::path(
     get,
     path = "/dead-letters",
@@ -134,18 +143,23 @@ pub async fn list(
     if !(1..=PAGE_MAX).contains(&max) {
         return Err(bad(format!("limit must be between 1 and {PAGE_MAX}")));
     }
+    if !query.cursor.is_none_or(is_cursor) {
+        return Err(bad("cursor is not one of ours"));
+    }
     let below = query.cursor.map(Seq);
     let filter = filter(&may, query)?;
     let receipts = Arc::clone(&state.receipts);
     let found = on_disk(move || receipts.list(&filter, below, max)).await??;
     let last = found.last().map(|receipt| receipt.seq.0);
+    let next_cursor = last.filter(|_| found.len() >= max);
+    let dead = still_dead(&state, found).await;
     Ok(Json(DeadLetterPage {
-        next_cursor: last.filter(|_| found.len() >= max),
-        dead_letters: found.into_iter().map(MessageView::of_receipt).collect(),
+        next_cursor,
+        dead_letters: dead.into_iter().map(MessageView::of_receipt).collect(),
     }))
 }
 
-/// Count dead letters by cause.
+/// Count by cause what was given up, whatever has become of it since.
 #[utoipa::path(
     get,
     path = "/dead-letters/causes",

@@ -13,6 +13,8 @@ use crate::ask::ask;
 use crate::auth::{May, OperateOwn};
 use crate::bounded;
 use crate::extract::Body;
+use crate::fields::NameText;
+use crate::object::object;
 use crate::problem::Problem;
 use crate::state::ApiState;
 
@@ -34,9 +36,10 @@ pub enum BulkAction {
 pub struct BulkForm {
     action: BulkAction,
     /// Which messages. Must name something.
-    #[serde(rename = "match")]
+    #[serde(rename = "match", deserialize_with = "object")]
     matches: Selection,
     /// The pool to move them to.
+    #[schema(value_type = Option<NameText>)]
     to_pool: Option<String>,
     /// Only count them.
     #[serde(default)]

@@ -7,6 +7,12 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
+use crate::fields::{
+    Base64Text, ChannelWord, ClassWord, KeyText, LineText, MailboxText, NameText, Recipients,
+    TagMap,
+};
+use crate::object::objects;
+
 /// A message to be sent. `tenant`, `class` and `pool` default to `default`,
 /// `normal` and `default`.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -14,17 +20,22 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 pub struct MessageForm {
     /// How it travels: `email`.
+    #[schema(value_type = Option<ChannelWord>)]
     pub channel: Option<String>,
     /// Whose it is. A token that is bound to a tenant overrides it.
+    #[schema(value_type = Option<NameText>)]
     pub tenant: Option<String>,
     /// How urgent it is: `critical`, `high`, `normal` or `low`.
+    #[schema(value_type = Option<ClassWord>)]
     pub class: Option<String>,
     /// What it belongs to.
+    #[schema(value_type = Option<NameText>)]
     pub campaign: Option<String>,
     /// Which accounts may send it.
+    #[schema(value_type = Option<NameText>)]
     pub pool: Option<String>,
     /// Who sends it: `user@example.com` or `A Person <user@example.com>`.
-    #[schema(value_type = String, required = true)]
+    #[schema(value_type = MailboxText, required = true)]
     pub from: Option<String>,
     /// Whom it goes to: one address, or several, which fan out into one
     /// message each.
@@ -33,15 +44,19 @@ pub struct MessageForm {
     pub to: OneOrMany,
     /// Further recipients, named in the Cc field.
     #[serde(default)]
+    #[schema(value_type = Vec<MailboxText>, max_items = 1000)]
     pub cc: Vec<String>,
     /// Further recipients, named nowhere.
     #[serde(default)]
+    #[schema(value_type = Vec<MailboxText>, max_items = 1000)]
     pub bcc: Vec<String>,
     /// Where answers go.
+    #[schema(value_type = Option<MailboxText>)]
     pub reply_to: Option<String>,
     /// Where bounces go, if not to the sender.
     pub return_path: Option<String>,
     /// The subject.
+    #[schema(value_type = Option<LineText>)]
     pub subject: Option<String>,
     /// Plain text.
     pub text: Option<String>,
@@ -51,10 +66,12 @@ pub struct MessageForm {
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// Files.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects")]
+    #[schema(max_items = 100)]
     pub attachments: Vec<AttachmentForm>,
     /// A whole RFC 5322 message in base64, instead of all of the above but
     /// `from` and `to`.
+    #[schema(value_type = Option<Base64Text>)]
     pub raw: Option<String>,
     /// Not to be sent before this, in RFC 3339.
     #[schema(format = DateTime)]
@@ -64,8 +81,10 @@ pub struct MessageForm {
     pub expires_at: Option<String>,
     /// The sender's own labels.
     #[serde(default)]
+    #[schema(value_type = TagMap)]
     pub tags: BTreeMap<String, String>,
     /// The same key twice is one message.
+    #[schema(value_type = Option<KeyText>)]
     pub idempotency_key: Option<String>,
 }
 
@@ -75,10 +94,13 @@ pub struct MessageForm {
 #[serde(deny_unknown_fields)]
 pub struct AttachmentForm {
     /// Its name.
+    #[schema(max_length = 255, pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$")]
     pub filename: String,
     /// Its media type.
+    #[schema(pattern = r"^[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}$")]
     pub content_type: String,
     /// Its bytes in base64.
+    #[schema(value_type = Base64Text)]
     pub content: String,
 }
 
@@ -126,18 +148,10 @@ impl<'de> Deserialize<'de> for OneOrMany {
     }
 }
 
-/// One address, or several.
-#[derive(ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "says in the OpenAPI document what `to` can be")]
-enum Recipients {
-    One(String),
-    Many(Vec<String>),
-}
-
 /// Several messages, each accepted or rejected by itself.
 #[derive(Debug, ToSchema)]
 #[schema(as = NewMessages)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "says in the OpenAPI document what a batch is")]
 pub struct BatchForm {
     /// At most 10,000.

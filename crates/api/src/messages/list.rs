@@ -19,7 +19,9 @@ use utoipa::{IntoParams, ToSchema};
 use super::view::{MessageView, waits_until};
 use crate::ask::{ask, on_disk};
 use crate::auth::{May, Submit};
+use crate::bounded;
 use crate::extract::Asked;
+use crate::fields::{ClassWord, CursorText, DestinationText, NameText, StateList};
 use crate::problem::{Code, Problem};
 use crate::state::ApiState;
 
@@ -47,14 +49,21 @@ const FINAL: [MessageState; 6] = [
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// In one of these states, separated by commas.
+    #[param(value_type = Option<StateList>)]
     state: Option<String>,
+    #[param(value_type = Option<NameText>)]
     tenant: Option<String>,
+    #[param(value_type = Option<NameText>)]
     campaign: Option<String>,
     /// As `isp:google`.
+    #[param(value_type = Option<DestinationText>)]
     destination: Option<String>,
+    #[param(value_type = Option<ClassWord>)]
     class: Option<String>,
+    #[param(value_type = Option<NameText>)]
     pool: Option<String>,
     /// Where the last page ended.
+    #[param(value_type = Option<CursorText>)]
     cursor: Option<String>,
     /// At most so many; 50 unless told, at most 200.
     #[param(minimum = 1, maximum = 200)]
@@ -87,23 +96,28 @@ impl MessagePage {
 pub struct Selection {
     /// Whose they are.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NameText>)]
     pub tenant: Option<String>,
     /// What they belong to.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NameText>)]
     pub campaign: Option<String>,
     /// Who judges them, as `isp:google`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<DestinationText>)]
     pub destination: Option<String>,
     /// How urgent they are.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ClassWord>)]
     pub class: Option<String>,
     /// Which accounts send them.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NameText>)]
     pub pool: Option<String>,
 }
 
 impl Selection {
-    fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+    fn pairs(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         let fields = [
             ("tenant", &self.tenant),
             ("campaign", &self.campaign),
@@ -121,8 +135,7 @@ impl Selection {
         if self.pairs().next().is_none() {
             return Ok(None);
         }
-        let read = Match::from_pairs(self.pairs());
-        read.map(Some).map_err(|error| error.to_string())
+        matched(self.pairs()).map(Some)
     }
 
     /// What receipts must have.
@@ -146,6 +159,18 @@ impl Selection {
             settled_before: None,
         }
     }
+}
+
+/// Reads terms that must all agree. Names have the form that messages may have.
+pub fn matched<'a>(
+    pairs: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+) -> Result<Match, String> {
+    let mut wrong = pairs.clone().filter(|(_, name)| *name != "*");
+    let wrong = wrong.find_map(|(word, name)| Some((word, bounded::name(name).err()?)));
+    if let Some((word, wrong)) = wrong {
+        return Err(format!("{word} {wrong}"));
+    }
+    Match::from_pairs(pairs).map_err(|error| error.to_string())
 }
 
 /// Where a page begins.

@@ -14,6 +14,7 @@ use super::form::MessageForm;
 use super::naming::Naming;
 use crate::auth::Caller;
 use crate::extract::{Media, read};
+use crate::object::Object;
 use crate::problem::{Code, Problem};
 
 /// Messages of one request.
@@ -86,11 +87,11 @@ impl Planner<'_> {
 
     fn one_or_several(&self, bytes: &[u8]) -> Result<Plan, Problem> {
         self.fits(bytes.len())?;
-        let form = match read::<MessageForm>(bytes, "") {
-            Ok(form) => form,
+        let form = match read(bytes, "") {
+            Ok(Object::<MessageForm>(form)) => form,
             // A batch whose first key is another one: only those who err pay.
-            Err(refused) => match serde_json::from_slice::<Batch<'_>>(bytes) {
-                Ok(batch) => return self.several(texts(&batch), "/messages"),
+            Err(refused) => match serde_json::from_slice::<Object<Batch<'_>>>(bytes) {
+                Ok(Object(batch)) => return self.several(texts(&batch), "/messages"),
                 Err(_) => return Err(refused),
             },
         };
@@ -138,7 +139,7 @@ impl Planner<'_> {
 
     fn one_of(&self, text: &[u8], base: &str) -> Result<Checked, Problem> {
         self.fits(text.len())?;
-        let form = read::<MessageForm>(text, base)?;
+        let Object(form) = read::<Object<MessageForm>>(text, base)?;
         check::check(form, base, self.caller, self.now)
     }
 

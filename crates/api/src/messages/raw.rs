@@ -17,7 +17,10 @@ use crate::state::ApiState;
     path = "/messages/{id}/raw",
     tag = "messages",
     params(("id" = String, Path, description = "the id of the message")),
-    responses((status = 200, description = "envelope and content", body = serde_json::Value)),
+    responses(
+        (status = 200, description = "envelope and content", body = serde_json::Value),
+        (status = 410, description = "the content is no longer kept", body = crate::problem::ProblemBody, content_type = "application/problem+json"),
+    ),
 )]
 pub async fn raw(
     may: May<Administer>,

@@ -22,6 +22,7 @@ use crate::ask::{ask, on_disk};
 use crate::auth::{Caller, May, Submit};
 use crate::bounded;
 use crate::extract::{Media, hold, media_type, unsupported};
+use crate::fields::KeyText;
 use crate::problem::{Code, FieldError, Problem, ProblemBody};
 use crate::state::ApiState;
 
@@ -82,7 +83,7 @@ pub enum SubmitAnswer {
     post,
     path = "/messages",
     tag = "messages",
-    params(("Idempotency-Key" = Option<String>, Header, description = "covers the whole request")),
+    params(("Idempotency-Key" = Option<KeyText>, Header, description = "covers the whole request")),
     request_body(content((SubmitForm = "application/json"), (String = "application/x-ndjson"))),
     responses(
         (status = 202, description = "accepted and durable", body = SubmitAnswer),

@@ -70,6 +70,10 @@ fn the_openapi_document_is_whole() {
         for (method, operation) in item.as_object().unwrap() {
             let id = operation["operationId"].as_str().unwrap();
             assert!(seen.insert(id.to_owned()), "{id} is used twice");
+            assert!(
+                operation["responses"]["default"].is_null(),
+                "{path}: name each"
+            );
             if path.starts_with("/api/") {
                 assert!(operation["responses"]["401"].is_object(), "{method} {path}");
                 assert!(operation["security"].is_array(), "{method} {path}");
@@ -130,6 +134,34 @@ async fn a_problem_has_one_shape() {
         if status == 405 {
             assert!(answer.headers.contains_key("allow"));
         }
+    }
+    // A list of fields in order is no object, wherever it stands.
+    let lists = [
+        ("/api/v1/messages", json!(["email", "acme"]), ""),
+        ("/api/v1/messages", json!([]), ""),
+        (
+            "/api/v1/messages",
+            json!({ "from": "a@b.c", "to": "d@e.f", "attachments": [["a", "text/plain", ""]] }),
+            "/attachments/0",
+        ),
+        (
+            "/api/v1/dead-letters/reviews",
+            json!({ "match": [null, null] }),
+            "/match",
+        ),
+        (
+            "/api/v1/messages/bulk",
+            json!({ "action": "cancel", "match": ["acme"] }),
+            "/match",
+        ),
+    ];
+    for (path, body, pointer) in lists {
+        let answer = world.post(path, body).await;
+        assert_eq!(answer.pointers(), [pointer], "{path}: {}", answer.text);
+    }
+    for path in ["/api/v1/audit", "/api/v1/dead-letters"] {
+        let answer = world.get(&format!("{path}?cursor={}", u64::MAX)).await;
+        assert_eq!(answer.status, 400, "{}", answer.text);
     }
     let name = json!({ "name": "x", "scope": "root" });
     let answer = world.post("/api/v1/tokens", name).await;

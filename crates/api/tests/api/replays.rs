@@ -214,6 +214,13 @@ async fn discarded_dead_letters_are_forgotten() {
         .get("/api/v1/dead-letters?tenant=acme&limit=3")
         .await
         .json();
-    assert_eq!(listed["dead_letters"].as_array().unwrap().len(), 3);
+    // The page looked at three, of which one is discarded.
+    assert_eq!(listed["dead_letters"].as_array().unwrap().len(), 2);
     assert_eq!(listed["dead_letters"][0]["state"], "dead");
+    assert!(listed["next_cursor"].is_u64());
+    let again = world.post(REVIEWS, json!({})).await.json();
+    assert_eq!(again["selected"], 10, "what is gone is not selected again");
+    let causes = again["causes"].as_array().unwrap();
+    assert!(causes.iter().all(|one| one["cause"] == "attempts"));
+    assert_eq!(causes[0]["count"], 10);
 }

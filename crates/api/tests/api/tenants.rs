@@ -64,6 +64,47 @@ async fn a_tenants_token_speaks_for_its_tenant_only() {
     assert_eq!(world.get(&path).await.json()["state"], "bounced");
 }
 
+/// A token that only submits and names no tenant submits for any, but sees only
+/// what names no tenant either.
+#[tokio::test]
+async fn a_submit_token_without_a_tenant_sees_no_tenants_messages() {
+    let world = World::new();
+    let token = world.token(json!({ "scope": "submit" })).await;
+    let send = async |fields: Value| {
+        let sent = world
+            .call(&token, "POST", "/api/v1/messages", message(fields))
+            .await;
+        assert_eq!(sent.status, 202, "{}", sent.text);
+        format!("/api/v1/messages/{}", sent.json()["id"].as_str().unwrap())
+    };
+    let own = send(json!({})).await;
+    let theirs = send(json!({ "tenant": "acme" })).await;
+    for (method, path, status) in [
+        ("GET", own.clone(), 200),
+        ("GET", theirs.clone(), 404),
+        ("GET", format!("{theirs}/explain"), 404),
+        ("DELETE", theirs.clone(), 404),
+        ("GET", "/api/v1/messages?tenant=acme".to_owned(), 404),
+        ("DELETE", own, 200),
+    ] {
+        let answer = world.call(&token, method, &path, Value::Null).await;
+        assert_eq!(answer.status, status, "{method} {path}");
+    }
+    send(json!({ "subject": "another" })).await;
+    let listed = world
+        .call(&token, "GET", "/api/v1/messages", Value::Null)
+        .await
+        .json();
+    let listed = listed["messages"].as_array().unwrap();
+    assert!(!listed.is_empty());
+    assert!(listed.iter().all(|one| one["tenant"] == "default"));
+    assert_eq!(
+        world.get(&theirs).await.status,
+        200,
+        "for operators it is there"
+    );
+}
+
 #[tokio::test]
 async fn a_token_covers_its_classes_pools_and_domains() {
     let world = World::new();
