@@ -20,7 +20,6 @@ use crate::grant::{Known, Scope};
 use crate::problem::{Code, Problem};
 use crate::state::ApiState;
 
-
 /// What a handler needs of its caller.
 pub trait Permission {
     /// What is needed, in words.

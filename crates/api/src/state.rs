@@ -18,7 +18,7 @@ use crate::book::{AccountSink, Book, StartValues};
 use crate::dead_letters::replay::Replays;
 use crate::events::Events;
 use crate::extract::BUDGET_UNIT;
-use crate::grant::Tokens;
+use crate::grant::{Known, Tokens};
 use crate::messages::naming::{self, Naming};
 use crate::pauses::Pause;
 use crate::stamp::Stamp;
@@ -180,6 +180,11 @@ impl ApiState {
             telemetry: parts.telemetry,
             events: parts.events,
         })))
+    }
+
+    /// Whom a token stands for.
+    pub fn find_token(&self, token: &str) -> Option<Arc<Known>> {
+        self.tokens.load().find(token)
     }
 
     /// Ends all streams of events, so that a shutdown need not wait for them.

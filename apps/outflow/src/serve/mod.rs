@@ -4,7 +4,7 @@
 //! [`server`] and [`wiring`] (everything put together), [`gate`] (what is in
 //! force before the first send); the node's ports: [`timed_store`], [`transports`] and
 //! [`accounts`] with [`relays`], [`resolver`]; what is told: [`logs`], [`metrics`],
-//! [`health`], [`deliveries`]; [`files`], [`tls`], [`unbuilt`].
+//! [`health`], [`deliveries`]; [`submission`] (messages over SMTP); [`files`], [`tls`], [`unbuilt`].
 
 pub mod accounts;
 pub mod deliveries;
@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod relays;
 pub mod resolver;
 pub mod server;
+pub mod submission;
 pub mod timed_store;
 pub mod tls;
 pub mod transports;
@@ -165,6 +166,9 @@ fn greet(settings: &Settings, server: &Server, started: Instant) {
         );
     }
     say!("address   {}", server.url());
+    if let Some(smtp) = server.smtp {
+        say!("smtp      {smtp} (any user, a token as the password)");
+    }
     match &server.token {
         Some(path) => say!("token     {} (administrator)", path.display()),
         None => say!("token     not in the data directory: use one that you have"),

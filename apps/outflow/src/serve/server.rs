@@ -32,6 +32,7 @@ use super::deliveries::Deliveries;
 use super::files::{self, FilesError};
 use super::logs::{LogError, Telling};
 use super::resolver::TableResolver;
+use super::submission::{self, Certificate};
 use super::timed_store::TimedStore;
 use super::tls::{self, TlsError};
 use super::transports::Transports;
@@ -57,11 +58,10 @@ pub enum ServeError {
     Start(#[from] StartError),
     #[error("{path}: {error}", path = .path.display())]
     DataDir { path: PathBuf, error: io::Error },
-    #[error(
-        "cannot listen on {address}: {error} (another address: --listen ADDRESS, or server.listen)"
-    )]
+    #[error("cannot listen on {address}: {error} (another address: {setting})")]
     Listen {
         address: SocketAddr,
+        setting: &'static str,
         error: io::Error,
     },
     #[error("the system gives no threads or randomness: {0}")]
@@ -83,6 +83,8 @@ pub enum End {
 pub struct Server {
     /// Where it listens.
     pub address: SocketAddr,
+    /// Where it takes messages over SMTP.
+    pub smtp: Option<SocketAddr>,
     /// What the store found.
     pub opened: Opened,
     /// Where the administrator's token is, if it is there.
@@ -92,6 +94,7 @@ pub struct Server {
     /// Whether nothing can leave the machine.
     pub is_sandboxed: bool,
     accounts: Arc<Accounts>,
+    certificate: Option<Arc<Certificate>>,
     is_secure: bool,
     data_dir: PathBuf,
     shutdown_timeout: Nanos,
@@ -100,6 +103,7 @@ pub struct Server {
     ended: Option<oneshot::Receiver<End>>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
+    submitting: Option<JoinHandle<()>>,
     runtime: Runtime,
 }
 
@@ -126,6 +130,11 @@ impl Server {
         let state = ApiState::new(wiring.parts(settings, &store, &telling))?;
         let is_sandboxed = wiring.carriers.are_all_sandboxes();
         let (listener, address) = bind(&runtime, listener.address)?;
+        let submission = settings.smtp.as_ref().map(|listener| {
+            let (intake, sink) = (wiring.intake(), Arc::clone(&wiring.sink));
+            submission::bind(&runtime, settings, listener, &state, intake, sink)
+        });
+        let submission = submission.transpose()?;
         let ports = Ports {
             store: TimedStore {
                 store,
@@ -142,14 +151,24 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         runtime.spawn(chores::run(state.clone(), until(stopped.clone())));
         let is_secure = tls.is_some();
+        let smtp = submission.as_ref().map(|it| it.address);
+        let mut submitting = None;
+        let mut certificate = None;
+        if let Some(submission) = submission {
+            let serving = submission.smtp.serve(until(stopped.clone()));
+            submitting = Some(runtime.spawn(serving));
+            certificate = Some(submission.certificate);
+        }
         let serving = runtime.spawn(serve(listener, state.clone(), tls, stopped));
         let server = Self {
             address,
+            smtp,
             opened,
             token,
             sandbox: wiring.sandbox,
             is_sandboxed,
             accounts: wiring.accounts,
+            certificate: certificate.map(Arc::new),
             is_secure,
             data_dir,
             shutdown_timeout: settings.server.shutdown_timeout,
@@ -158,6 +177,7 @@ impl Server {
             ended: Some(ended),
             stop,
             serving,
+            submitting,
             runtime,
         };
         files::write_address(&server.data_dir, &server.url())?;
@@ -179,7 +199,13 @@ impl Server {
     /// Reads passwords, certificates and keys again.
     pub fn reloads(&self) -> impl Fn() + use<> {
         let accounts = Arc::clone(&self.accounts);
-        move || accounts.reload()
+        let certificate = self.certificate.clone();
+        move || {
+            accounts.reload();
+            if let Some(certificate) = &certificate {
+                certificate.reload();
+            }
+        }
     }
 
     /// Waits until `stop` comes or the node ends by itself, which it never
@@ -219,6 +245,9 @@ impl Server {
         let serving = &mut self.serving;
         // A task that panicked has nothing more to say.
         let _ = self.runtime.block_on(serving);
+        if let Some(submitting) = &mut self.submitting {
+            let _ = self.runtime.block_on(submitting);
+        }
         self.runtime.shutdown_timeout(FAREWELL);
         files::remove_address(&self.data_dir);
         end
@@ -257,7 +286,11 @@ fn runtime() -> Result<Runtime, ServeError> {
 }
 
 fn bind(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
-    let failed = |error| ServeError::Listen { address, error };
+    let failed = |error| ServeError::Listen {
+        address,
+        setting: "--listen ADDRESS, or server.listen",
+        error,
+    };
     let listener = runtime.block_on(TcpListener::bind(address));
     let listener = listener.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;

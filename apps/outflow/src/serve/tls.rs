@@ -1,4 +1,4 @@
-//! The certificate of the API's listener.
+//! The certificates of listeners.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,15 @@ pub enum TlsError {
     },
 }
 
-/// Makes TLS of connections.
+/// Makes TLS of the API's connections.
 pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
+    let mut config = server(files)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// How a listener with this certificate speaks TLS.
+pub fn server(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let pair = |error| TlsError::Pair {
         cert: files.cert.clone(),
         key: files.key.clone(),
@@ -45,14 +52,12 @@ pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
         .map_err(unreadable(&files.cert))?;
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(unreadable(&files.key))?;
     let provider = Arc::new(crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
+    ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(pair)?
         .with_no_client_auth()
         .with_single_cert(chain, key)
-        .map_err(pair)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+        .map_err(pair)
 }
 
 fn unreadable(path: &Path) -> impl FnOnce(pem::Error) -> TlsError {

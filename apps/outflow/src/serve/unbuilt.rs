@@ -26,10 +26,6 @@ pub fn unbuilt(settings: &Settings) -> Vec<String> {
             "ledger.url: sharing limits over a fleet is not built yet; leave it out",
         ),
         (
-            settings.smtp.is_some(),
-            "smtp.listen: submission over SMTP is not built yet; leave it out",
-        ),
-        (
             settings.throttle.is_some(),
             "throttle.listen: the throttle is not built yet; leave it out",
         ),

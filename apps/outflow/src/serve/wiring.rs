@@ -11,6 +11,7 @@ use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
 use outflow_core::time::Wall;
 use outflow_pipeline::Handle;
+use outflow_ports::intake::Intake;
 use outflow_store_embedded::EmbeddedStore;
 use outflow_telemetry::catalogue::{Event, Level};
 use outflow_telemetry::sink::{Sink, Sinks};
@@ -100,10 +101,15 @@ impl Wiring {
         (wiring, smtp)
     }
 
+    /// The way in for messages.
+    pub fn intake(&self) -> Arc<dyn Intake> {
+        Arc::new(ResolvedIntake(self.node.clone()))
+    }
+
     /// What the API stands on.
     pub fn parts(&self, settings: &Settings, store: &EmbeddedStore, telling: &Telling) -> Parts {
         Parts {
-            intake: Arc::new(ResolvedIntake(self.node.clone())),
+            intake: self.intake(),
             query: Arc::new(self.node.clone()),
             control: Arc::clone(&self.gate) as _,
             registry: store.registry(),

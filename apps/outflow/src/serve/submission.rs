@@ -1,0 +1,125 @@
+//! Submission over SMTP: the listener of `[smtp]`, with the API's tokens at its
+//! door.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use outflow_api::ApiState;
+use outflow_api::grant::Scope;
+use outflow_config::Settings;
+use outflow_config::valid::machine::{Listener, TlsFiles};
+use outflow_core::time::Wall;
+use outflow_intake_smtp::{Clock, Doorkeeper, Parts, Pass, SmtpIntake};
+use outflow_ports::intake::Intake;
+use outflow_ports::naming::Naming;
+use outflow_telemetry::catalogue::{Event, Level};
+use outflow_telemetry::sink::Sink;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio_rustls::rustls::ServerConfig;
+
+use super::relays::machine_name;
+use super::server::ServeError;
+use super::tls;
+use super::wiring::SystemClock;
+
+/// The tokens of the API, at the door of another listener.
+struct Door(ApiState);
+
+impl Doorkeeper for Door {
+    fn admit(&self, token: &str) -> Option<Pass> {
+        let known = self.0.find_token(token)?;
+        (known.scope >= Scope::Submit).then(|| Pass {
+            name: known.name.clone(),
+            tenant: known.tenant.clone(),
+            classes: known.classes.clone(),
+            pools: known.pools.clone(),
+            from_domains: known.from_domains.clone(),
+        })
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Wall {
+        outflow_api::Clock::now(self)
+    }
+}
+
+/// The certificate of the listener, which can be read again.
+pub struct Certificate {
+    files: Option<TlsFiles>,
+    tls: watch::Sender<Option<Arc<ServerConfig>>>,
+    sink: Arc<dyn Sink>,
+}
+
+impl Certificate {
+    /// Reads the certificate again. One that cannot be read is left as it was.
+    pub fn reload(&self) {
+        let Some(files) = &self.files else { return };
+        match tls::server(files) {
+            Ok(config) => {
+                self.tls.send_replace(Some(Arc::new(config)));
+            }
+            Err(error) => {
+                let text = format!("smtp: its certificate stays as it was: {error}");
+                self.sink.emit(&Event::Noted {
+                    level: Level::Error,
+                    part: "smtp",
+                    text: &text,
+                });
+            }
+        }
+    }
+}
+
+/// The listener of `[smtp]`: bound, not yet serving.
+pub struct Submission {
+    /// Takes messages in.
+    pub smtp: SmtpIntake,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its certificate.
+    pub certificate: Certificate,
+}
+
+/// Binds the listener.
+pub fn bind(
+    runtime: &Runtime,
+    settings: &Settings,
+    listener: &Listener,
+    state: &ApiState,
+    intake: Arc<dyn Intake>,
+    sink: Arc<dyn Sink>,
+) -> Result<Submission, ServeError> {
+    let files = listener.tls.clone();
+    let config = files.as_ref().map(tls::server).transpose()?;
+    let (tls, watched) = watch::channel(config.map(Arc::new));
+    let process = getrandom::u64().map_err(|error| ServeError::System(io::Error::other(error)))?;
+    let parts = Parts {
+        intake,
+        doorkeeper: Arc::new(Door(state.clone())),
+        clock: Arc::new(SystemClock),
+        naming: Naming::of(process),
+        tls: watched,
+    };
+    let mut rules = outflow_intake_smtp::Settings::at(listener.address);
+    rules.insecure = listener.insecure;
+    rules.rules.hostname = machine_name();
+    let bytes = settings.server.message_bytes_max;
+    rules.rules.message_bytes_max = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let address = listener.address;
+    let failed = |error| ServeError::Listen {
+        address,
+        setting: "smtp.listen",
+        error,
+    };
+    let smtp = runtime.block_on(SmtpIntake::bind(rules, parts));
+    let smtp = smtp.map_err(failed)?;
+    let address = smtp.local_addr().map_err(failed)?;
+    Ok(Submission {
+        smtp,
+        address,
+        certificate: Certificate { files, tls, sink },
+    })
+}
