@@ -54,11 +54,9 @@ forms! {
         "type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[A-Za-z0-9._+@:-]+$",
     });
     /// What a policy governs: `isp/google`, `account/ses-1/isp/google`, `global`.
-    PolicyPath: json!({
-        "type": "string", "maxLength": 512, "pattern": format!("^(global|{SCOPE}/[^/]+(/{SCOPE}/[^/]+)?)$"),
-    });
+    PolicyPath: json!({ "type": "string", "minLength": 1, "maxLength": 512 });
     /// `POOL/KIND:NAME`.
-    LaneText: json!({ "type": "string", "pattern": LANE });
+    LaneText: json!({ "type": "string", "minLength": 3, "maxLength": 300 });
     /// The name of a tenant, a campaign, a pool, a token.
     NameText: json!({ "type": "string", "minLength": 1, "maxLength": 128, "pattern": NAME });
     /// How urgent a message is.
@@ -109,9 +107,6 @@ forms! {
     CursorText: json!({ "type": "string", "pattern": "^(l[0-9]{1,18}|d[0-9]{0,18})$" });
 }
 
-const LANE: &str = r"^[A-Za-z0-9._-]+/(isp|carrier|push|host):[A-Za-z0-9._-]+$";
-const SCOPE: &str =
-    "(isp|carrier|push|host|account|pool|ip|sender_domain|brand|tenant|campaign|recipient)";
 const STATE: &str =
     "(queued|sending|deferred|spilled|delivered|bounced|expired|cancelled|suppressed|dead)";
 const KIND: &str = "(settled|deferred|alert|changed)";

@@ -125,6 +125,18 @@ fn filter(caller: &Caller, query: DeadLetterQuery) -> Result<ReceiptFilter, Prob
     })
 }
 
+/// Where a page begins, and how long it is.
+fn page(query: &DeadLetterQuery) -> Result<(Option<Seq>, usize), Problem> {
+    let max = query.limit.unwrap_or(PAGE);
+    if !(1..=PAGE_MAX).contains(&max) {
+        return Err(bad(format!("limit must be between 1 and {PAGE_MAX}")));
+    }
+    if !query.cursor.is_none_or(is_cursor) {
+        return Err(bad("cursor is not one of ours"));
+    }
+    Ok((query.cursor.map(Seq), max))
+}
+
 /// List dead letters, newest first. Those that were replayed or discarded are
 /// not listed, so a page may be short and still carry a cursor.
 #[utoipa::path(
@@ -139,14 +151,7 @@ pub async fn list(
     State(state): State<ApiState>,
     Asked(Query(query)): Asked<Query<DeadLetterQuery>>,
 ) -> Result<Json<DeadLetterPage>, Problem> {
-    let max = query.limit.unwrap_or(PAGE);
-    if !(1..=PAGE_MAX).contains(&max) {
-        return Err(bad(format!("limit must be between 1 and {PAGE_MAX}")));
-    }
-    if !query.cursor.is_none_or(is_cursor) {
-        return Err(bad("cursor is not one of ours"));
-    }
-    let below = query.cursor.map(Seq);
+    let (below, max) = page(&query)?;
     let filter = filter(&may, query)?;
     let receipts = Arc::clone(&state.receipts);
     let found = on_disk(move || receipts.list(&filter, below, max)).await??;
@@ -172,6 +177,8 @@ pub async fn causes(
     State(state): State<ApiState>,
     Asked(Query(query)): Asked<Query<DeadLetterQuery>>,
 ) -> Result<Json<CauseList>, Problem> {
+    // Counting has no pages, but what is wrong is wrong here as well.
+    page(&query)?;
     let filter = filter(&may, query)?;
     let receipts = Arc::clone(&state.receipts);
     let causes = on_disk(move || receipts.causes(&filter)).await??;

@@ -159,9 +159,15 @@ async fn a_problem_has_one_shape() {
         let answer = world.post(path, body).await;
         assert_eq!(answer.pointers(), [pointer], "{path}: {}", answer.text);
     }
-    for path in ["/api/v1/audit", "/api/v1/dead-letters"] {
-        let answer = world.get(&format!("{path}?cursor={}", u64::MAX)).await;
-        assert_eq!(answer.status, 400, "{}", answer.text);
+    for path in [
+        "/api/v1/audit",
+        "/api/v1/dead-letters",
+        "/api/v1/dead-letters/causes",
+    ] {
+        for query in [format!("cursor={}", u64::MAX), "limit=0".to_owned()] {
+            let answer = world.get(&format!("{path}?{query}")).await;
+            assert_eq!(answer.status, 400, "{path}?{query}: {}", answer.text);
+        }
     }
     let name = json!({ "name": "x", "scope": "root" });
     let answer = world.post("/api/v1/tokens", name).await;
