@@ -5,12 +5,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outflow_api::{Bounds, Clock, Events, Parts, StartValues};
 use outflow_config::Settings;
+use outflow_config::policy::built_in::built_in;
 use outflow_config::valid::machine;
 use outflow_core::name::Name;
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
 use outflow_core::time::Wall;
 use outflow_pipeline::Handle;
+use outflow_resolver_dns::Directory;
 use outflow_store_embedded::EmbeddedStore;
 use outflow_telemetry::catalogue::{Event, Level};
 use outflow_telemetry::sink::{Sink, Sinks};
@@ -51,6 +53,7 @@ pub struct Wiring {
     pub accounts: Arc<Accounts>,
     /// Where everything that happens goes.
     pub sink: Arc<dyn Sink>,
+    directory: Arc<Directory>,
     health: Arc<Health>,
     events: Arc<Events>,
 }
@@ -62,6 +65,7 @@ impl Wiring {
         telling: &Telling,
         node: Handle,
         sandbox: SandboxHandle,
+        directory: Arc<Directory>,
         runtime: runtime::Handle,
     ) -> (Self, SmtpTransport) {
         let health = Arc::new(Health::new(
@@ -84,6 +88,7 @@ impl Wiring {
             carriers: carriers.clone(),
             sandbox: sandbox.clone(),
             smtp: smtp.handle(),
+            directory: Arc::clone(&directory),
             sink: Arc::clone(&sink),
             known: Mutex::default(),
         };
@@ -94,6 +99,7 @@ impl Wiring {
             sandbox,
             accounts: Arc::new(accounts),
             sink,
+            directory,
             health,
             events,
         };
@@ -103,7 +109,10 @@ impl Wiring {
     /// What the API stands on.
     pub fn parts(&self, settings: &Settings, store: &EmbeddedStore, telling: &Telling) -> Parts {
         Parts {
-            intake: Arc::new(ResolvedIntake(self.node.clone())),
+            intake: Arc::new(ResolvedIntake {
+                node: self.node.clone(),
+                directory: Arc::clone(&self.directory),
+            }),
             query: Arc::new(self.node.clone()),
             control: Arc::clone(&self.gate) as _,
             registry: store.registry(),
@@ -167,6 +176,10 @@ fn start_values(settings: &Settings) -> StartValues {
     StartValues {
         accounts,
         policies: settings.policies.iter().map(|it| it.raw.clone()).collect(),
+        built_in: match settings.destinations.policies {
+            true => built_in(),
+            false => Vec::new(),
+        },
         implicit,
         defaults,
     }

@@ -12,9 +12,13 @@ mod cli;
 mod client;
 mod demo;
 mod disk_full;
+#[allow(dead_code, reason = "the tests of the resolver use the rest")]
+#[path = "../../../../crates/resolver-dns/tests/dns/server.rs"]
+mod dns;
 mod first;
 mod kills;
 mod limits;
+mod mx;
 mod operators;
 mod process;
 mod stops;
