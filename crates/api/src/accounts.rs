@@ -60,7 +60,7 @@ impl AccountView {
             Origin::Api if in_file.any(|raw| raw.id.as_deref() == Some(id)) => {
                 "set over the API, which wins over the settings file"
             }
-            Origin::Api => "set over the API",
+            Origin::Api | Origin::BuiltIn => "set over the API",
         };
         Self {
             fields,

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use crate::accounts::invalid;
 use crate::auth::{Caller, May, Operate};
 use crate::book::Origin;
-use crate::book::policy::{PolicyEntry, StoredPolicy, of_file};
+use crate::book::policy::{PolicyEntry, StoredPolicy, below};
 use crate::bounded;
 use crate::changes::{Edit, expected};
 use crate::extract::{Asked, Body};
@@ -72,6 +72,7 @@ impl PolicyView {
         let mitigated = raw.mitigation_reason.is_some();
         let base = match entry.origin {
             Origin::File => "from the settings file",
+            Origin::BuiltIn => "built in, as a start; what is written takes its place",
             Origin::Api | Origin::Implicit => "set over the API",
         };
         let why = match (mitigated, &raw.cooldown_until) {
@@ -267,12 +268,12 @@ async fn set(
         return Err(Problem::new(Code::Conflict, detail));
     }
     let mut stored = change(before)?;
-    let file = of_file(state.book.start(), &matches);
-    if before.is_none() && file.is_some() {
+    let below = below(state.book.start(), &matches);
+    if before.is_none() && below.is_some() {
         // What was taken away does not come back below an override.
         stored.base.get_or_insert_default();
     }
-    let entry = PolicyEntry::of(file, stored.clone(), 0);
+    let entry = PolicyEntry::of(below, stored.clone(), 0);
     let mut entry = entry.ok_or_else(|| Problem::field("", "says nothing"))?;
     check(&entry, &matches, now)?;
     let edit = Edit {
@@ -359,8 +360,8 @@ pub(crate) async fn end_mitigations(state: &ApiState, now: Wall) -> Result<(), P
             over: None,
         };
         let value = json!(stored).to_string();
-        let file = of_file(state.book.start(), matches);
-        let mut after = PolicyEntry::of(file, stored, 0);
+        let below = below(state.book.start(), matches);
+        let mut after = PolicyEntry::of(below, stored, 0);
         let edit = Edit {
             kind: Kind::Policy,
             id: matches.to_string(),

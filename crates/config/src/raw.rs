@@ -19,6 +19,8 @@ pub struct RawSettings {
     pub ledger: RawLedger,
     pub smtp: RawListener,
     pub throttle: RawListener,
+    pub dns: RawDns,
+    pub destinations: RawDestinations,
     /// Kept as values: each is read by itself, with its own problems.
     #[serde(default)]
     pub account: Vec<Value>,
@@ -125,6 +127,29 @@ pub struct RawSchedule {
     pub give_up_after: String,
     pub attempts: Option<u16>,
     pub jitter: String,
+}
+
+/// `[dns]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawDns {
+    pub lookups: String,
+    #[serde(default)]
+    pub servers: Vec<String>,
+    pub lookups_max: usize,
+    pub patience: String,
+    pub cache_max: usize,
+    pub addresses: String,
+}
+
+/// `[destinations]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawDestinations {
+    pub file: Option<String>,
+    pub policies: bool,
 }
 
 /// `[retention]`.

@@ -9,11 +9,10 @@ use outflow_core::reply::{Reply, Stage};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use crate::exchangers::Exchanger;
+use crate::exchangers::{Exchanger, Found, Missing};
 use crate::relay::{Prepared, Target};
 
-/// Hosts of a destination that are tried, and addresses of a host.
-const HOSTS_MAX: usize = 5;
+/// Addresses of a host that are tried.
 const ADDRESSES_MAX: usize = 4;
 
 /// That no connection could be made.
@@ -22,29 +21,30 @@ pub(crate) fn unreachable(text: String) -> Reply {
     Reply::Network { stage, text }
 }
 
-/// The hosts of a destination, best first.
+/// The hosts to which a session for a destination is opened, best first. None if
+/// each message must say.
 pub(crate) async fn hosts(
     relay: &Prepared,
     destination: &Destination,
-) -> Result<Vec<Exchanger>, Reply> {
-    let mut hosts = match &relay.target {
-        Target::Host { host, port } => vec![Exchanger {
+) -> Result<Vec<Exchanger>, Missing> {
+    match &relay.target {
+        Target::Host { host, port } => Ok(vec![Exchanger {
             host: host.clone(),
             port: *port,
             addresses: Vec::new(),
-        }],
+            messages_max: None,
+        }]),
         Target::Exchangers(exchangers) => {
-            let limit = relay.client.timeouts.connect;
-            let found = timeout(limit, exchangers.find(destination)).await;
-            let late = || Err("timed out looking for the servers".to_owned());
-            found.unwrap_or_else(|_| late()).map_err(unreachable)?
+            found(relay, exchangers.of_destination(destination)).await
         }
-    };
-    hosts.truncate(HOSTS_MAX);
-    match hosts.is_empty() {
-        true => Err(unreachable(format!("{destination} has no servers"))),
-        false => Ok(hosts),
     }
+}
+
+/// What is found, if it is found in time.
+pub(crate) async fn found<T>(relay: &Prepared, find: Found<'_, T>) -> Result<T, Missing> {
+    let found = timeout(relay.client.timeouts.connect, find).await;
+    let late = || "timed out looking for the servers".to_owned();
+    found.unwrap_or_else(|_| Err(Missing::NotNow(late())))
 }
 
 /// The addresses of a host to which we can connect.

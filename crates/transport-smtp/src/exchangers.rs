@@ -2,11 +2,17 @@
 //!
 //! A relay has one host. Mail that is delivered straight to its destination goes
 //! to hosts that DNS names; whoever knows them implements this.
+//!
+//! A session is opened to a *destination*, which many domains roll up to. They
+//! need not have the same servers: a provider may give each customer one of his
+//! own, which takes no mail for others. So each message is carried only by a
+//! server of its own domain, and a session changes servers if it must.
 
 use std::net::IpAddr;
 use std::pin::Pin;
 
 use outflow_core::destination::Destination;
+use outflow_core::reply::Reply;
 
 /// One server that takes mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,13 +23,31 @@ pub struct Exchanger {
     pub port: u16,
     /// Its addresses; if there are none, its name is looked up.
     pub addresses: Vec<IpAddr>,
+    /// How many messages it wants on one connection, if that is known.
+    pub messages_max: Option<u32>,
+}
+
+/// Why there are no servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Nobody takes such mail: this is what each message is told.
+    Never(Reply),
+    /// It cannot be said now, for this reason.
+    NotNow(String),
 }
 
 /// What is found, later.
-pub type Found<'a> = Pin<Box<dyn Future<Output = Result<Vec<Exchanger>, String>> + Send + 'a>>;
+pub type Found<'a, T> = Pin<Box<dyn Future<Output = Result<T, Missing>> + Send + 'a>>;
 
-/// Knows the servers of destinations.
+/// Knows the servers of destinations and domains.
 pub trait Exchangers: Send + Sync {
-    /// The servers of a destination, the best first; or why there are none.
-    fn find<'a>(&'a self, destination: &'a Destination) -> Found<'a>;
+    /// Servers to which a session for a destination is opened, the best first.
+    /// None if only the domain of a message can tell.
+    fn of_destination<'a>(&'a self, destination: &'a Destination) -> Found<'a, Vec<Exchanger>>;
+
+    /// The servers of a domain, the best first.
+    fn of_domain<'a>(&'a self, domain: &'a str) -> Found<'a, Vec<Exchanger>>;
+
+    /// Whether a server takes mail for a domain.
+    fn takes<'a>(&'a self, host: &'a str, domain: &'a str) -> Found<'a, bool>;
 }

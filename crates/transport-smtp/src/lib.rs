@@ -10,7 +10,7 @@
 //! Reading order: [`client`] (the protocol, without input and output), [`relay`]
 //! (how an account reaches its server), [`exchangers`] (who takes a
 //! destination's mail), `tls`, `connect`, `wire` (a connection), `prepare` (from
-//! a parcel to a mail), `session` (one task each), `outbox` (what goes back to
+//! a parcel to a mail), `line` (a connection in use), `session` (one task each), `outbox` (what goes back to
 //! the node), [`transport`] (the port).
 //!
 //! The application makes one [`SmtpTransport`], gives it a [`Relay`] for each
@@ -19,6 +19,7 @@
 pub mod client;
 mod connect;
 pub mod exchangers;
+mod line;
 mod outbox;
 mod prepare;
 pub mod relay;
@@ -30,7 +31,7 @@ mod wire;
 pub use client::Tls;
 pub use client::login::Login;
 pub use client::timeouts::Timeouts;
-pub use exchangers::{Exchanger, Exchangers};
+pub use exchangers::{Exchanger, Exchangers, Found, Missing};
 pub use relay::{Relay, RelayError, Target};
 pub use tls::TlsError;
 pub use transport::{FailedOpen, SmtpHandle, SmtpTransport};

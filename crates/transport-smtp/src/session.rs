@@ -1,23 +1,26 @@
 //! One session: a task that opens a connection, carries messages one after the
 //! other and says goodbye.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use outflow_core::destination::Destination;
 use outflow_core::engine::event::Event;
-use outflow_core::reply::{Reply, Stage};
-use outflow_mail::{Can, Keyring};
+use outflow_core::reply::Reply;
+use outflow_mail::Keyring;
 use outflow_ports::parcel::ParcelRef;
 use tokio::sync::mpsc::Receiver;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 
-use crate::client::{Client, ClientSettings, Output, Tls};
+use crate::client::Output;
 use crate::connect;
+use crate::exchangers::{Exchangers, Missing};
+use crate::line::{self, Line};
 use crate::outbox::{Duty, Leaving, Opening, Outbox};
-use crate::prepare::prepare;
-use crate::relay::Prepared;
-use crate::wire::{Moved, Wire};
+use crate::prepare::{domain_of, prepare};
+use crate::relay::{Prepared, Target};
+
+/// A message that needs another connection may use this part of its time for it.
+const STEERING: u32 = 4;
 
 /// A message to carry.
 pub(crate) struct Job {
@@ -62,7 +65,7 @@ impl Session {
                 let session = self.opening.session;
                 let event = Event::SessionReady { session };
                 self.outbox.tell(self.opening, event);
-                serve(line, jobs).await;
+                serve(&self.relay, line, jobs).await;
             }
             Err(reply) => {
                 (self.on_failed)(&self.destination, &reply);
@@ -72,21 +75,44 @@ impl Session {
     }
 }
 
+/// Opens a connection for a destination. There is none if only messages can say
+/// to whom, or if all of them are to be refused.
+async fn open(relay: &Prepared, destination: &Destination) -> Result<Option<Line>, Reply> {
+    match connect::hosts(relay, destination).await {
+        Ok(hosts) if hosts.is_empty() => Ok(None),
+        Ok(hosts) => line::open(relay, hosts).await.map(Some),
+        Err(Missing::Never(_)) => Ok(None),
+        Err(Missing::NotNow(why)) => Err(connect::unreachable(why)),
+    }
+}
+
 /// Carries one message after the other.
-async fn serve(mut line: Line, mut jobs: Receiver<Job>) {
+async fn serve(relay: &Prepared, mut line: Option<Line>, mut jobs: Receiver<Job>) {
     loop {
         let job = tokio::select! {
             job = jobs.recv() => job,
             // Nobody asked for anything: the server hung up.
-            _ = line.said() => return,
+            _ = hung_up(&mut line) => return,
         };
         let Some(mut job) = job else {
-            return line.quit().await;
+            if let Some(line) = line {
+                line.quit().await;
+            }
+            return;
         };
-        let can = Can {
-            eight_bit: line.client.offers().eight_bit,
-        };
-        let mail = match prepare(job.parcel, can, job.keys).await {
+        let since = Instant::now();
+        if let Target::Exchangers(exchangers) = &relay.target {
+            let steered = steer(relay, &**exchangers, &mut line, job.parcel.clone()).await;
+            if let Err(Unsteered { reply, lives }) = steered {
+                job.duty.answer(reply, lives);
+                match lives {
+                    true => continue,
+                    false => return,
+                }
+            }
+        }
+        let Some(open) = &mut line else { return };
+        let mail = match prepare(job.parcel, open.can(), job.keys).await {
             Ok(mail) => mail,
             Err(reply) => {
                 job.duty.answer(reply, true);
@@ -94,11 +120,70 @@ async fn serve(mut line: Line, mut jobs: Receiver<Job>) {
             }
         };
         job.duty.begin();
-        let (reply, lives) = line.deliver(mail).await;
-        job.duty.answer(reply, lives);
-        if !lives {
-            return;
+        let (reply, lives) = open.deliver(mail, since).await;
+        let goes_on = lives && !open.is_used_up();
+        job.duty.answer(reply, goes_on);
+        if goes_on {
+            continue;
         }
+        if let Some(line) = line.filter(|_| lives) {
+            line.quit().await;
+        }
+        return;
+    }
+}
+
+async fn hung_up(line: &mut Option<Line>) -> Output {
+    match line {
+        Some(line) => line.said().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Why a message cannot be sent over a session.
+struct Unsteered {
+    reply: Reply,
+    /// Whether the next one may fare better.
+    lives: bool,
+}
+
+/// Sees to it that the connection is to a server of the message's own domain.
+async fn steer(
+    relay: &Prepared,
+    exchangers: &dyn Exchangers,
+    line: &mut Option<Line>,
+    parcel: Option<ParcelRef>,
+) -> Result<(), Unsteered> {
+    let unsent = |reply| Unsteered { reply, lives: true };
+    let refused = |missing| match missing {
+        Missing::Never(reply) => unsent(reply),
+        Missing::NotNow(why) => unsent(connect::unreachable(why)),
+    };
+    let domain = domain_of(parcel).await.map_err(unsent)?;
+    if let Some(open) = line {
+        let takes = exchangers.takes(open.host(), &domain);
+        if connect::found(relay, takes).await.map_err(refused)? {
+            return Ok(());
+        }
+    }
+    let hosts = connect::found(relay, exchangers.of_domain(&domain)).await;
+    let hosts = hosts.map_err(refused)?;
+    if let Some(old) = line.take() {
+        old.quit().await;
+    }
+    // The rest of the time is for the message itself.
+    let limit = relay.client.timeouts.delivery / STEERING;
+    let late = || Err(connect::unreachable("timed out connecting".to_owned()));
+    let opened = timeout(limit, line::open(relay, hosts)).await;
+    match opened.unwrap_or_else(|_| late()) {
+        Ok(open) => {
+            *line = Some(open);
+            Ok(())
+        }
+        Err(reply) => Err(Unsteered {
+            reply,
+            lives: false,
+        }),
     }
 }
 
@@ -107,161 +192,5 @@ async fn serve(mut line: Line, mut jobs: Receiver<Job>) {
 async fn given_up(jobs: &mut Receiver<Job>) {
     while let Some(job) = jobs.recv().await {
         drop(job);
-    }
-}
-
-/// Opens a connection to one of the servers, and speaks up to the point at
-/// which a message can be sent.
-async fn open(relay: &Prepared, destination: &Destination) -> Result<Line, Reply> {
-    let mut last = None;
-    for host in connect::hosts(relay, destination).await? {
-        let addresses = match connect::addresses(relay, &host).await {
-            Ok(addresses) => addresses,
-            Err(reply) => {
-                last = Some(reply);
-                continue;
-            }
-        };
-        for address in addresses {
-            let mut settings = Some(&relay.client);
-            while let Some(client) = settings.take() {
-                let limit = client.timeouts.connect;
-                let wire = match connect::dial(address, relay.source_ip, limit).await {
-                    Ok(stream) => Wire::new(stream),
-                    Err(reply) => {
-                        last = Some(reply);
-                        continue;
-                    }
-                };
-                let mut line = Line::new(wire, client);
-                match line.greet(relay, &host.host).await {
-                    Ok(()) => return Ok(line),
-                    // The next server has the same passwords.
-                    Err(reply) if is_about_us(&reply) => return Err(reply),
-                    Err(reply) => last = Some(reply),
-                }
-                // TLS that is welcome but not required is left out if it fails.
-                if line.tls_failed && client.tls == Tls::Opportunistic {
-                    settings = relay.in_the_open.as_ref();
-                }
-            }
-        }
-    }
-    Err(last.unwrap_or_else(|| connect::unreachable("there is no server".to_owned())))
-}
-
-fn is_about_us(reply: &Reply) -> bool {
-    match reply {
-        Reply::Said { stage, .. } | Reply::Network { stage, .. } => *stage == Stage::Auth,
-        Reply::Uncertain => false,
-    }
-}
-
-/// A connection and the client that speaks over it.
-struct Line {
-    wire: Wire,
-    client: Client,
-    tls_failed: bool,
-    steps: u64,
-    /// When the present step began.
-    since: Instant,
-    /// When the whole of what is under way must be done.
-    until: Option<Instant>,
-}
-
-impl Line {
-    fn new(wire: Wire, settings: &Arc<ClientSettings>) -> Self {
-        Self {
-            wire,
-            client: Client::new(Arc::clone(settings)),
-            tls_failed: false,
-            steps: 0,
-            since: Instant::now(),
-            until: None,
-        }
-    }
-
-    /// From the connection to the first message.
-    async fn greet(&mut self, relay: &Prepared, host: &str) -> Result<(), Reply> {
-        if relay.client.tls == Tls::Implicit {
-            let limit = Instant::now() + relay.client.timeouts.starttls;
-            let done = timeout_at(limit, self.protect(relay, host)).await;
-            if let Err(why) = done.unwrap_or_else(|_| Err("timed out".to_owned())) {
-                let (stage, text) = (Stage::Greeting, Cow::Owned(format!("TLS: {why}")));
-                return Err(Reply::Network { stage, text });
-            }
-        }
-        loop {
-            match self.said().await {
-                Output::Ready => return Ok(()),
-                Output::Failed(reply) => return Err(reply),
-                Output::StartTls => {
-                    let limit = Instant::now() + relay.client.timeouts.starttls;
-                    let done = timeout_at(limit, self.protect(relay, host)).await;
-                    let done = done.unwrap_or_else(|_| Err("timed out".to_owned()));
-                    self.tls_failed = done.is_err();
-                    self.client.on_tls(done);
-                }
-                _ => return Err(connect::unreachable("the session did not open".to_owned())),
-            }
-        }
-    }
-
-    async fn protect(&mut self, relay: &Prepared, host: &str) -> Result<(), String> {
-        match &relay.connector {
-            Some(connector) => self.wire.protect(connector, host).await,
-            None => Err("it is not set up".to_owned()),
-        }
-    }
-
-    /// Carries a message: what became of it, and whether the session lives.
-    async fn deliver(&mut self, mail: outflow_mail::Mail) -> (Reply, bool) {
-        self.until = Some(Instant::now() + self.client.delivery_timeout());
-        self.client.deliver(mail);
-        let output = self.said().await;
-        self.until = None;
-        match output {
-            Output::Replied { reply, lives } => (reply, lives),
-            _ => (Reply::Uncertain, false),
-        }
-    }
-
-    async fn quit(mut self) {
-        self.client.quit();
-        self.said().await;
-    }
-
-    /// Reads and writes until the client has something to say. May be dropped
-    /// at any time and called again.
-    async fn said(&mut self) -> Output {
-        loop {
-            while let Some(output) = self.client.next_output() {
-                match output {
-                    Output::Write(bytes) => self.wire.push(bytes),
-                    output => return output,
-                }
-            }
-            if self.steps != self.client.steps() {
-                self.steps = self.client.steps();
-                self.since = Instant::now();
-            }
-            let limit = self.client.timeout().map(|limit| self.since + limit);
-            let limit = limit.into_iter().chain(self.until).min();
-            let moved = match limit {
-                Some(limit) => timeout_at(limit, self.wire.moved()).await,
-                None => Ok(self.wire.moved().await),
-            };
-            match moved {
-                Ok(Moved::Wrote { all }) => {
-                    self.since = Instant::now();
-                    if all {
-                        self.client.on_written();
-                    }
-                }
-                Ok(Moved::Read(bytes)) => self.client.on_bytes(&bytes),
-                Ok(Moved::Closed(why)) => self.client.on_closed(&why),
-                Err(_) => self.client.on_timeout(),
-            }
-        }
     }
 }

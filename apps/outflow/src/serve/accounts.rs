@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outflow_api::AccountSink;
-use outflow_config::account::{Failure, HiddenRate, Latency, Sandbox, Smtp};
+use outflow_config::account::{Failure, HiddenRate, Latency, Sandbox};
 use outflow_config::{Account, TransportSettings};
 use outflow_core::limit::spec::{LimitSpec, Rate};
 use outflow_core::name::Name;
 use outflow_core::reply::{Enhanced, Reply};
 use outflow_core::time::Nanos;
+use outflow_resolver_dns::Directory;
 use outflow_telemetry::catalogue::{Event, Level};
 use outflow_telemetry::sink::Sink;
 use outflow_transport_sandbox::{self as sandbox, Answer, Behaviour, SandboxHandle};
@@ -26,6 +27,8 @@ pub struct Accounts {
     pub sandbox: SandboxHandle,
     /// SMTP.
     pub smtp: SmtpHandle,
+    /// Who takes whose mail.
+    pub directory: Arc<Directory>,
     /// Where it is said that an account cannot be used.
     pub sink: Arc<dyn Sink>,
     /// All accounts, to read their files again.
@@ -37,15 +40,18 @@ impl Accounts {
     /// left as it was.
     pub fn reload(&self) {
         for account in self.known().values() {
-            if let TransportSettings::Smtp(settings) = &account.transport {
-                self.relay(&account.spec.id, settings);
-            }
+            self.relay(&account.spec.id, &account.transport);
         }
     }
 
-    /// Tells SMTP how an account reaches its server. Whether it can.
-    fn relay(&self, id: &Name, settings: &Smtp) -> bool {
-        let told = relays::relay(settings).and_then(|relay| {
+    /// Tells SMTP how an account reaches its servers. Whether it can.
+    fn relay(&self, id: &Name, transport: &TransportSettings) -> bool {
+        let relay = match transport {
+            TransportSettings::Smtp(settings) => relays::relay(settings),
+            TransportSettings::Mx(settings) => relays::direct(settings, &self.directory),
+            TransportSettings::Sandbox(_) => return false,
+        };
+        let told = relay.and_then(|relay| {
             let told = self.smtp.set(id, &relay);
             told.map_err(relays::RelayProblem::from)
         });
@@ -69,17 +75,19 @@ impl AccountSink for Accounts {
     fn put(&self, account: &Account) {
         let id = &account.spec.id;
         self.known().insert(id.clone(), account.clone());
+        if !account.is_sandbox() {
+            self.directory.begin_to_ask();
+        }
         let carrier = match &account.transport {
             TransportSettings::Sandbox(settings) => {
                 self.sandbox.set(id, behaviour(settings));
                 Carrier::Sandbox
             }
-            TransportSettings::Smtp(settings) => match self.relay(id, settings) {
+            transport => match self.relay(id, transport) {
                 true => Carrier::Smtp,
                 // What is for it waits until its settings are mended.
                 false => Carrier::None,
             },
-            TransportSettings::Mx(_) => Carrier::None,
         };
         self.carriers.put(id, carrier);
     }

@@ -3,11 +3,13 @@
 //! Reading order: this file (from settings to the end of the process),
 //! [`server`] and [`wiring`] (everything put together), [`gate`] (what is in
 //! force before the first send); the node's ports: [`timed_store`], [`transports`] and
-//! [`accounts`] with [`relays`], [`resolver`]; what is told: [`logs`], [`metrics`],
-//! [`health`], [`deliveries`]; [`submission`] (messages over SMTP); [`files`], [`tls`], [`unbuilt`].
+//! [`accounts`] with [`relays`] and [`exchangers`], [`resolver`]; what is told:
+//! [`logs`], [`metrics`], [`health`], [`deliveries`]; [`submission`] (messages
+//! over SMTP); [`files`], [`tls`], [`unbuilt`].
 
 pub mod accounts;
 pub mod deliveries;
+pub mod exchangers;
 pub mod files;
 pub mod gate;
 pub mod health;

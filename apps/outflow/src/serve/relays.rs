@@ -3,12 +3,15 @@
 use std::env;
 use std::sync::Arc;
 
-use outflow_config::account::{Dkim, Smtp};
+use outflow_config::account::{Dkim, Mx, Smtp};
 use outflow_config::account::{Login as LoginSettings, Tls as TlsSettings};
 use outflow_config::secret::SecretError;
 use outflow_mail::dkim::DkimError;
 use outflow_mail::{DkimKey, Keyring};
+use outflow_resolver_dns::Directory;
 use outflow_transport_smtp::{Login, Relay, RelayError, Target, Tls};
+
+use super::exchangers::DirectExchangers;
 
 /// Why an account cannot reach its server. Never says a secret.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +36,21 @@ pub fn relay(settings: &Smtp) -> Result<Relay, RelayProblem> {
     relay.source_ip = settings.source_ip;
     relay.ca_file = settings.ca_file.clone();
     relay.insecure = settings.insecure;
+    relay.keys = Arc::new(keyring(settings.dkim.as_ref())?);
+    Ok(relay)
+}
+
+/// How an account reaches the servers of each domain. Reads the files that it
+/// names.
+pub fn direct(settings: &Mx, directory: &Arc<Directory>) -> Result<Relay, RelayProblem> {
+    let exchangers = DirectExchangers {
+        directory: Arc::clone(directory),
+        port: settings.port,
+    };
+    let target = Target::Exchangers(Arc::new(exchangers));
+    let helo = settings.helo.clone().unwrap_or_else(machine_name);
+    let mut relay = Relay::to(target, tls(settings.tls), helo);
+    relay.source_ip = settings.source_ip;
     relay.keys = Arc::new(keyring(settings.dkim.as_ref())?);
     Ok(relay)
 }

@@ -18,6 +18,7 @@ use outflow_core::time::{Nanos, Now};
 use outflow_pipeline::thread::{Ended, Surroundings};
 use outflow_pipeline::{Handle, Ports, handle};
 use outflow_ports::ledger::NoLedger;
+use outflow_resolver_dns::DnsResolver;
 use outflow_store_embedded::record::{KeptReceipts, RecordSettings};
 use outflow_store_embedded::{EmbeddedStore, OpenError, Opened};
 use outflow_transport_sandbox::{Sandbox, SandboxHandle};
@@ -31,7 +32,7 @@ use super::accounts::Accounts;
 use super::deliveries::Deliveries;
 use super::files::{self, FilesError};
 use super::logs::{LogError, Telling};
-use super::resolver::TableResolver;
+use super::resolver::{self, DirectoryError};
 use super::submission::{self, Certificate};
 use super::timed_store::TimedStore;
 use super::tls::{self, TlsError};
@@ -54,6 +55,8 @@ pub enum ServeError {
     Log(#[from] LogError),
     #[error(transparent)]
     Tls(#[from] TlsError),
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
     #[error(transparent)]
     Start(#[from] StartError),
     #[error("{path}: {error}", path = .path.display())]
@@ -126,7 +129,12 @@ impl Server {
         let sandbox = sandbox(settings)?;
         let runtime = runtime()?;
         let executor = runtime.handle().clone();
-        let (wiring, smtp) = Wiring::new(settings, &telling, node, sandbox.handle(), executor);
+        let directory = resolver::directory(settings, executor.clone())?;
+        let waker = node.waker();
+        let wake = Arc::new(move || waker.wake());
+        let dns = DnsResolver::new(Arc::clone(&directory), executor.clone(), wake);
+        let handle = sandbox.handle();
+        let (wiring, smtp) = Wiring::new(settings, &telling, node, handle, directory, executor);
         let state = ApiState::new(wiring.parts(settings, &store, &telling))?;
         let is_sandboxed = wiring.carriers.are_all_sandboxes();
         let (listener, address) = bind(&runtime, listener.address)?;
@@ -142,7 +150,7 @@ impl Server {
             },
             ledger: NoLedger,
             transport: Transports::new(wiring.carriers.clone(), sandbox, smtp),
-            resolver: TableResolver::default(),
+            resolver: dns,
         };
         let (gate, sink, engine) = (wiring.gate, wiring.sink, settings.engine());
         let begin = move |now: &Now| gate.begin(now, engine, ports, sink);
@@ -299,7 +307,7 @@ fn bind(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, SocketAd
 
 /// Tells how the node's thread ended, once the store is closed.
 fn watched(
-    thread: thread::JoinHandle<Ended<TimedStore, NoLedger, Transports, TableResolver>>,
+    thread: thread::JoinHandle<Ended<TimedStore, NoLedger, Transports, DnsResolver>>,
 ) -> Result<oneshot::Receiver<End>, ServeError> {
     let (sender, ended) = oneshot::channel();
     let watch = move || {

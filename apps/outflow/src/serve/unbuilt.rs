@@ -1,21 +1,10 @@
 //! What settings may say and this version cannot do. Refused at the start: a
 //! setting that is silently ignored is worse than one that is missing.
 
-use outflow_config::{Settings, TransportSettings};
+use outflow_config::Settings;
 
 /// Everything that is asked for and cannot be done yet, in words.
 pub fn unbuilt(settings: &Settings) -> Vec<String> {
-    let mut found = Vec::new();
-    for start in &settings.accounts {
-        let transport = match start.account.transport {
-            TransportSettings::Sandbox(_) | TransportSettings::Smtp(_) => continue,
-            TransportSettings::Mx(_) => "mx",
-        };
-        let id = &start.account.spec.id;
-        found.push(format!(
-            "account {id}: transport = \"{transport}\" is not built yet; only \"smtp\" and \"sandbox\" are"
-        ));
-    }
     let sections = [
         (
             settings.store.url.is_some(),
@@ -31,6 +20,5 @@ pub fn unbuilt(settings: &Settings) -> Vec<String> {
         ),
     ];
     let sections = sections.into_iter().filter(|(is_set, _)| *is_set);
-    found.extend(sections.map(|(_, text)| text.to_owned()));
-    found
+    sections.map(|(_, text)| text.to_owned()).collect()
 }

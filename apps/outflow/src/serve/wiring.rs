@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outflow_api::{Bounds, Clock, Events, Parts, StartValues};
 use outflow_config::Settings;
+use outflow_config::policy::built_in::built_in;
 use outflow_config::valid::machine;
 use outflow_core::name::Name;
 use outflow_core::policy::set::Policies;
@@ -12,6 +13,7 @@ use outflow_core::reply::Reply;
 use outflow_core::time::Wall;
 use outflow_pipeline::Handle;
 use outflow_ports::intake::Intake;
+use outflow_resolver_dns::Directory;
 use outflow_store_embedded::EmbeddedStore;
 use outflow_telemetry::catalogue::{Event, Level};
 use outflow_telemetry::sink::{Sink, Sinks};
@@ -52,6 +54,7 @@ pub struct Wiring {
     pub accounts: Arc<Accounts>,
     /// Where everything that happens goes.
     pub sink: Arc<dyn Sink>,
+    directory: Arc<Directory>,
     health: Arc<Health>,
     events: Arc<Events>,
 }
@@ -63,6 +66,7 @@ impl Wiring {
         telling: &Telling,
         node: Handle,
         sandbox: SandboxHandle,
+        directory: Arc<Directory>,
         runtime: runtime::Handle,
     ) -> (Self, SmtpTransport) {
         let health = Arc::new(Health::new(
@@ -85,6 +89,7 @@ impl Wiring {
             carriers: carriers.clone(),
             sandbox: sandbox.clone(),
             smtp: smtp.handle(),
+            directory: Arc::clone(&directory),
             sink: Arc::clone(&sink),
             known: Mutex::default(),
         };
@@ -95,6 +100,7 @@ impl Wiring {
             sandbox,
             accounts: Arc::new(accounts),
             sink,
+            directory,
             health,
             events,
         };
@@ -103,7 +109,10 @@ impl Wiring {
 
     /// The way in for messages.
     pub fn intake(&self) -> Arc<dyn Intake> {
-        Arc::new(ResolvedIntake(self.node.clone()))
+        Arc::new(ResolvedIntake {
+            node: self.node.clone(),
+            directory: Arc::clone(&self.directory),
+        })
     }
 
     /// What the API stands on.
@@ -173,6 +182,10 @@ fn start_values(settings: &Settings) -> StartValues {
     StartValues {
         accounts,
         policies: settings.policies.iter().map(|it| it.raw.clone()).collect(),
+        built_in: match settings.destinations.policies {
+            true => built_in(),
+            false => Vec::new(),
+        },
         implicit,
         defaults,
     }

@@ -72,10 +72,6 @@ fn a_second_process_on_the_same_directory_is_refused() {
 fn what_is_not_built_is_refused_at_the_start() {
     let place = Place::new("unbuilt");
     for (settings, said) in [
-        (
-            "[[account]]\nid = \"a\"\nhost = \"smtp.example.com\"\n",
-            "transport = \"smtp\" is not built yet",
-        ),
         ("[ledger]\nurl = \"redis://localhost\"\n", "ledger.url"),
         ("[smtp]\nlisten = \"127.0.0.1:0\"\n", "smtp.listen"),
         ("[serverr]\n", "server"),

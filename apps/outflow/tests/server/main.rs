@@ -12,11 +12,15 @@ mod cli;
 mod client;
 mod demo;
 mod disk_full;
+#[allow(dead_code, reason = "the tests of the resolver use the rest")]
+#[path = "../../../../crates/resolver-dns/tests/dns/server.rs"]
+mod dns;
 mod failing_disk;
 mod first;
 mod fuzz_corpus;
 mod kills;
 mod limits;
+mod mx;
 mod operators;
 mod process;
 mod stops;

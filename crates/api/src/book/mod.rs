@@ -45,6 +45,8 @@ pub struct StartValues {
     pub accounts: Vec<RawAccount>,
     /// Policies of the file.
     pub policies: Vec<RawPolicy>,
+    /// Policies that come with the program, below those of the file.
+    pub built_in: Vec<RawPolicy>,
     /// The account that takes everything as long as none was ever configured:
     /// the sandbox. The first real one takes its place, for good.
     pub implicit: Option<RawAccount>,
@@ -70,6 +72,7 @@ impl StartValues {
         Self {
             accounts,
             policies: policies.map(|policy| policy.raw.clone()).collect(),
+            built_in: Vec::new(),
             implicit,
             defaults,
         }
@@ -86,6 +89,8 @@ pub enum Origin {
     Api,
     /// Nobody configured any account.
     Implicit,
+    /// It comes with the program.
+    BuiltIn,
 }
 
 /// All that is in force.

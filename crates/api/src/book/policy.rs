@@ -40,14 +40,13 @@ pub struct PolicyEntry {
 }
 
 impl PolicyEntry {
-    /// What a document makes of the policy of the file.
-    pub fn of(file: Option<&RawPolicy>, stored: StoredPolicy, version: u64) -> Option<Self> {
-        let origin = match stored.base {
-            Some(_) => Origin::Api,
-            None if file.is_some() => Origin::File,
-            None => Origin::Api,
+    /// What a document makes of the policy below it, of the file or built in.
+    pub fn of(below: Option<Below<'_>>, stored: StoredPolicy, version: u64) -> Option<Self> {
+        let origin = match (&stored.base, below) {
+            (None, Some((_, origin))) => origin,
+            (Some(_), _) | (None, None) => Origin::Api,
         };
-        let base = stored.base.or_else(|| file.cloned());
+        let base = stored.base.or_else(|| below.map(|(raw, _)| raw.clone()));
         let says_something = base.is_some() || stored.over.is_some();
         says_something.then_some(Self {
             base,
@@ -103,10 +102,17 @@ fn holds(over: &RawPolicy, matches: &Match, now: Wall) -> bool {
     mitigation.is_some_and(|mitigation| mitigation.holds_at(now))
 }
 
-/// The policy of the file about exactly this.
-pub fn of_file<'a>(start: &'a StartValues, matches: &Match) -> Option<&'a RawPolicy> {
-    let mut policies = start.policies.iter();
-    policies.find(|raw| match_of(raw).as_ref() == Some(matches))
+/// A policy that nobody wrote over the API, and where it came from.
+pub type Below<'a> = (&'a RawPolicy, Origin);
+
+/// The policy of the file about exactly this, else the one that is built in.
+pub fn below<'a>(start: &'a StartValues, matches: &Match) -> Option<Below<'a>> {
+    let find = |policies: &'a [RawPolicy], origin| {
+        let mut policies = policies.iter();
+        let found = policies.find(|raw| match_of(raw).as_ref() == Some(matches))?;
+        Some((found, origin))
+    };
+    find(&start.policies, Origin::File).or_else(|| find(&start.built_in, Origin::BuiltIn))
 }
 
 fn match_of(raw: &RawPolicy) -> Option<Match> {
@@ -114,18 +120,21 @@ fn match_of(raw: &RawPolicy) -> Option<Match> {
     Match::from_pairs(pairs.map(|(word, name)| (word.as_str(), name.as_str()))).ok()
 }
 
-/// Policies of the file, under those of the registry.
+/// Policies that are built in, under those of the file, under those of the
+/// registry.
 pub fn in_force(start: &StartValues, documents: &[Document]) -> BTreeMap<Match, Arc<PolicyEntry>> {
-    let from_file = start.policies.iter().filter_map(|raw| {
+    let built_in = start.built_in.iter().map(|raw| (raw, Origin::BuiltIn));
+    let of_file = start.policies.iter().map(|raw| (raw, Origin::File));
+    let from_start = built_in.chain(of_file).filter_map(|(raw, origin)| {
         let entry = PolicyEntry {
             base: Some(raw.clone()),
-            origin: Origin::File,
+            origin,
             over: None,
             version: 0,
         };
         Some((match_of(raw)?, Arc::new(entry)))
     });
-    let mut policies: BTreeMap<Match, Arc<PolicyEntry>> = from_file.collect();
+    let mut policies: BTreeMap<Match, Arc<PolicyEntry>> = from_start.collect();
     for document in documents {
         let Ok(matches) = document.id.parse::<Match>() else {
             continue;
@@ -137,8 +146,8 @@ pub fn in_force(start: &StartValues, documents: &[Document]) -> BTreeMap<Match, 
             }
             Some(value) => serde_json::from_str::<StoredPolicy>(value).unwrap_or_default(),
         };
-        let file = of_file(start, &matches);
-        match PolicyEntry::of(file, stored, document.version) {
+        let below = below(start, &matches);
+        match PolicyEntry::of(below, stored, document.version) {
             Some(entry) => policies.insert(matches, Arc::new(entry)),
             None => policies.remove(&matches),
         };

@@ -70,6 +70,27 @@ async fn call(world: &World, method: &str, path: &str, body: Value) -> Value {
 }
 
 #[tokio::test]
+async fn what_is_written_takes_the_place_of_what_is_built_in() {
+    let read = |value: Value| RawPolicy::read(&value).unwrap();
+    let start = StartValues {
+        built_in: vec![
+            read(json!({ "match": { "isp": "google" }, "rate": "1/s" })),
+            read(json!({ "match": { "isp": "yahoo" }, "rate": "2/s" })),
+        ],
+        ..start()
+    };
+    let world = World::with(start, Bounds::default());
+    assert_eq!(rate(&world, "isp:google"), Some(20), "the file's");
+    assert_eq!(rate(&world, "isp:yahoo"), Some(2));
+    let shown = call(&world, "GET", "/policies/isp/yahoo", Value::Null).await;
+    assert_eq!(shown["origin"], "built_in", "{shown}");
+    let patch = json!({ "rate": "5/s" });
+    let shown = call(&world, "PATCH", "/policies/isp/yahoo", patch).await;
+    assert_eq!(shown["origin"], "api", "{shown}");
+    assert_eq!(rate(&world, "isp:yahoo"), Some(5));
+}
+
+#[tokio::test]
 async fn what_the_api_sets_wins_over_the_file_and_survives() {
     let world = World::with(start(), Bounds::default());
     let shown = call(&world, "GET", "/accounts/primary", Value::Null).await;

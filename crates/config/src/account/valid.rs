@@ -16,6 +16,8 @@ use crate::problem::{Invalid, Problems};
 
 /// Request slots of a sandbox, if nobody says.
 const SANDBOX_SLOTS: u32 = 256;
+/// Connections to the servers of all domains, if nobody says.
+const MX_CONNECTIONS: u32 = 100;
 
 /// An account that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,8 +62,11 @@ fn spec(raw: &RawAccount, kind: Kind, problems: &mut Problems) -> AccountSpec {
         pool: name(&raw.pool).unwrap_or_else(|| Name::from("default")),
         // Policies match an address however it was written.
         ip: name(&raw.ip).or_else(|| {
-            let address = transport::address(&raw.source_ip)?;
-            Some(Name::from(address.to_string()))
+            match transport::address(&raw.source_ip) {
+                Some(address) => Some(Name::from(address.to_string())),
+                // Receivers see an address all the same: the machine's own.
+                None => (kind == Kind::Mx).then(|| Name::from("default")),
+            }
         }),
         brand: name(&raw.brand),
         tenant: name(&raw.tenant),
@@ -75,7 +80,10 @@ fn sessions(raw: &RawAccount, kind: Kind, problems: &mut Problems) -> Sessions {
     if kind == Kind::Sandbox {
         return Sessions::slots(raw.max_connections.unwrap_or(SANDBOX_SLOTS));
     }
-    let max_connections = raw.max_connections.unwrap_or(usual.max_connections);
+    let max_connections = raw.max_connections.unwrap_or(match kind {
+        Kind::Mx => MX_CONNECTIONS,
+        _ => usual.max_connections,
+    });
     let per_destination = match (raw.max_connections_per_destination, kind) {
         (Some(most), _) if most > max_connections => {
             problems.add(

@@ -49,7 +49,8 @@ pub const ACCOUNT: &[Key] = &[
     Key::new(
         "ip",
         Form::Name,
-        "The sending address, which policies can match. Without it, `source_ip`.",
+        "The sending address, which policies can match. Without it, `source_ip`; for `mx` \
+         without either, `default`.",
     )
     .example("\"192.0.2.10\"")
     .aside(),
@@ -131,7 +132,7 @@ pub const ACCOUNT: &[Key] = &[
         "max_connections",
         SESSIONS,
         "How many connections (for a sandbox: request slots) may be open at once. Without it, 8; \
-         for a sandbox 256.",
+         for `mx` 100, for a sandbox 256.",
     )
     .example("8"),
     Key::new(

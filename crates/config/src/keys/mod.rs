@@ -4,6 +4,7 @@
 //! default file all follow this table; a test holds it against the raw types.
 
 mod account;
+mod dns;
 mod policy;
 mod retry;
 mod server;
@@ -44,6 +45,16 @@ pub const ROOT: &[Key] = &[
         "throttle",
         Form::Table(server::THROTTLE),
         "The throttle over the Redis protocol, off unless it listens.",
+    ),
+    Key::new(
+        "dns",
+        Form::Table(dns::DNS),
+        "How DNS is asked who takes a domain's mail.",
+    ),
+    Key::new(
+        "destinations",
+        Form::Table(dns::DESTINATIONS),
+        "Who hosts which domains, and how they like to be sent to.",
     ),
     Key::new(
         "account",

@@ -2,8 +2,9 @@
 //!
 //! In reading order: [`raw`] has the fields that people write, [`valid`] checks
 //! them, [`text`] writes rates and limits as people do, [`path`] is what a
-//! policy is called in a URL.
+//! policy is called in a URL, [`built_in`] are those that come with the program.
 
+pub mod built_in;
 pub mod path;
 pub mod raw;
 pub mod text;

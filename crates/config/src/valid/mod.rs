@@ -3,9 +3,10 @@
 //! Single values were held against the table of keys before; here is what only
 //! shows when several are looked at together.
 //!
-//! In reading order: [`machine`] (listeners, store, logs), [`retry`] and
-//! `traffic` (accounts, policies, classes).
+//! In reading order: [`machine`] (listeners, store, logs), [`dns`], [`retry`]
+//! and `traffic` (accounts, policies, classes).
 
+pub mod dns;
 pub mod machine;
 pub mod retry;
 mod traffic;
@@ -21,6 +22,7 @@ use crate::load::Layers;
 use crate::policy::{RawPolicy, ValidPolicy};
 use crate::problem::Problems;
 use crate::raw::RawSettings;
+use dns::{Destinations, Dns};
 use machine::{Ledger, Listener, Log, Metrics, Retention, Server, Store};
 use retry::Retry;
 
@@ -55,6 +57,10 @@ pub struct Settings {
     pub smtp: Option<Listener>,
     /// The throttle over the Redis protocol, if it listens.
     pub throttle: Option<Listener>,
+    /// How DNS is asked.
+    pub dns: Dns,
+    /// Who hosts which domains.
+    pub destinations: Destinations,
     /// The accounts to start with. Without any there is one sandbox.
     pub accounts: Vec<StartAccount>,
     /// Whether the only account is the sandbox that nobody asked for.
@@ -99,6 +105,8 @@ impl Settings {
             ledger: machine::ledger(&raw.ledger),
             smtp,
             throttle,
+            dns: dns::dns(&raw.dns, &accounts, problems),
+            destinations: dns::destinations(&raw.destinations),
             accounts,
             is_sandbox_by_default,
             policies: traffic::policies(&raw.policy, problems),

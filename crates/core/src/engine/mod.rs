@@ -56,7 +56,6 @@ use self::recipients::Recipients;
 use self::rounds::Rounds;
 use self::sweep::{Pause, Sweep};
 use crate::classify::Rules;
-use crate::destination::Destination;
 use crate::handle::{FlowId, PlaceId};
 use crate::limit::lease::PARTING_SEEN;
 use crate::limit::need::Need;
@@ -137,7 +136,6 @@ pub struct Engine {
     tenants: BTreeMap<Name, TenantId>,
     /// Flows that wait for their domain to be resolved.
     unresolved: BTreeMap<Name, Vec<FlowId>>,
-    resolved: BTreeMap<Name, Destination>,
     pauses: BTreeMap<PauseId, Pause>,
     pause_ends: BTreeSet<(Mono, PauseId)>,
     sweeps: VecDeque<Sweep>,
@@ -176,7 +174,6 @@ impl Engine {
             rules: Rules::generic(),
             tenants: BTreeMap::new(),
             unresolved: BTreeMap::new(),
-            resolved: BTreeMap::new(),
             pauses: BTreeMap::new(),
             pause_ends: BTreeSet::new(),
             sweeps: VecDeque::new(),

@@ -17,14 +17,9 @@ use crate::schedule::place::Holder;
 use crate::time::Now;
 
 impl Engine {
-    /// The flow of these facts, made if need be. A domain whose destination is
-    /// known goes straight to its lane.
-    pub fn open_flow(&mut self, now: &Now, mut key: FlowKey, actions: &mut Vec<Action>) -> FlowId {
-        if !key.destination.is_resolved()
-            && let Some(destination) = self.resolved.get(&key.destination.name)
-        {
-            key.destination = destination.clone();
-        }
+    /// The flow of these facts, made if need be. What a domain's destination
+    /// is, is remembered by whoever resolves it: there it grows old.
+    pub fn open_flow(&mut self, now: &Now, key: FlowKey, actions: &mut Vec<Action>) -> FlowId {
         if let Some(id) = self.counter.flows.find(&key) {
             return id;
         }
@@ -81,7 +76,6 @@ impl Engine {
             self.attach(now, id);
             self.offer(id);
         }
-        self.resolved.insert(domain, destination);
     }
 
     /// Works a flow's limits out and makes it known to the schedule.

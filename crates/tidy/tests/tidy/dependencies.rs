@@ -6,7 +6,7 @@ use crate::workspace::members;
 
 /// Who may depend on whom. An entry covers a package, or with `*` all whose
 /// name begins like that; so no adapter may depend on another.
-const ALLOWED: [(&str, &[&str]); 15] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     ("outflow-core", &[]),
     ("outflow-ports", &["outflow-core"]),
     ("outflow-mail", &["outflow-core", "outflow-ports"]),
@@ -18,6 +18,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ),
     ("outflow-store-*", &["outflow-core", "outflow-ports"]),
     ("outflow-ledger-*", &["outflow-core", "outflow-ports"]),
+    ("outflow-resolver-*", &["outflow-core", "outflow-ports"]),
     (
         "outflow-transport-*",
         &["outflow-core", "outflow-ports", "outflow-mail"],

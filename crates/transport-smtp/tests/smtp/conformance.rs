@@ -7,8 +7,9 @@ use outflow_core::destination::Destination;
 use outflow_core::time::{Mono, Nanos, Now};
 use outflow_ports::conformance::transport::{Harness, exercise};
 use outflow_ports::parcel::ParcelRef;
-use outflow_transport_smtp::exchangers::Found;
-use outflow_transport_smtp::{Exchanger, Exchangers, Relay, SmtpTransport, Target, Tls};
+use outflow_transport_smtp::{
+    Exchanger, Exchangers, Found, Missing, Relay, SmtpTransport, Target, Tls,
+};
 use std::sync::Arc;
 
 use crate::server::{Manner, Server};
@@ -17,18 +18,33 @@ use crate::world::{World, relay, simple};
 /// Sends everything to one port, but nothing to `isp:nowhere`.
 struct One(u16);
 
+impl One {
+    fn servers(&self) -> Vec<Exchanger> {
+        vec![Exchanger {
+            host: "localhost".to_owned(),
+            port: self.0,
+            addresses: vec![[127, 0, 0, 1].into()],
+            messages_max: None,
+        }]
+    }
+}
+
 impl Exchangers for One {
-    fn find<'a>(&'a self, destination: &'a Destination) -> Found<'a> {
+    fn of_destination<'a>(&'a self, destination: &'a Destination) -> Found<'a, Vec<Exchanger>> {
         Box::pin(async move {
-            if destination.name.as_str() == "nowhere" {
-                return Err("nobody takes mail there".to_owned());
+            match destination.name.as_str() {
+                "nowhere" => Err(Missing::NotNow("nobody takes mail there".to_owned())),
+                _ => Ok(self.servers()),
             }
-            Ok(vec![Exchanger {
-                host: "localhost".to_owned(),
-                port: self.0,
-                addresses: vec![[127, 0, 0, 1].into()],
-            }])
         })
+    }
+
+    fn of_domain<'a>(&'a self, _: &'a str) -> Found<'a, Vec<Exchanger>> {
+        Box::pin(async { Ok(self.servers()) })
+    }
+
+    fn takes<'a>(&'a self, host: &'a str, _: &'a str) -> Found<'a, bool> {
+        Box::pin(async move { Ok(host == "localhost") })
     }
 }
 

@@ -1,13 +1,14 @@
 //! Mail over real sockets: to a server that behaves, and to some that do not.
 //!
 //! Reading order: `server` (one that behaves), `certificates`, `world` (a
-//! transport under test); `conformance`, `delivery`, `hostile`; `postfix` (a
+//! transport under test); `conformance`, `delivery`, `exchangers`, `hostile`; `postfix` (a
 //! server that was not made for us).
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod certificates;
 mod conformance;
 mod delivery;
+mod exchangers;
 mod hostile;
 #[path = "../../../mail/src/tests/letters.rs"]
 mod letters;

@@ -64,9 +64,24 @@ fn a_resolved_flow_is_found_by_its_destination() {
         domain: Name::from("example.com"),
         destination: Destination::isp("google"),
     });
-    let again = desk.flow_of(FlowKey::to(Destination::unresolved("example.com")));
-    assert_eq!(again, flow, "by its domain");
-    assert_eq!(desk.flow("google"), flow, "and by who hosts that");
+    assert_eq!(desk.flow("google"), flow);
+}
+
+#[test]
+fn a_domain_that_moved_is_asked_for_again() {
+    let mut desk = Desk::new(Policies::default());
+    desk.set_account(roomy());
+    let unresolved = || FlowKey::to(Destination::unresolved("example.com"));
+    for (first, provider) in [(1, "google"), (2, "outlook")] {
+        let flow = desk.flow_of(unresolved());
+        desk.queue(flow, first..=first);
+        desk.step(Event::Resolved {
+            domain: Name::from("example.com"),
+            destination: Destination::isp(provider),
+        });
+        assert_eq!(desk.flow(provider), flow, "nothing old is remembered here");
+    }
+    assert_eq!(desk.deliveries.len(), 2);
 }
 
 #[test]
