@@ -17,6 +17,7 @@ use rusqlite::{Connection as Database, OpenFlags};
 use serde_json::{Value, json};
 
 use crate::figures::{exact, median, short};
+use crate::http::{self, Connection};
 use crate::letters::Letter;
 use crate::preload::preload;
 use crate::server::{Scratch, Server, block_on, own_cpu, progress};
@@ -86,11 +87,20 @@ async fn outflow(count: u64) -> io::Result<Drain> {
     server.resume(&paused).await?;
     let mut connection = server.connect().await?;
     let settled = "outflow_messages_settled_total";
-    while server.metric_over(&mut connection, settled, "delivered").await? < count as f64 {
+    while server
+        .metric_over(&mut connection, settled, "delivered")
+        .await?
+        < count as f64
+    {
         if began.elapsed() > PATIENCE {
             return Err(io::Error::other("not all messages are settled"));
         }
         tokio::time::sleep(LOOK).await;
+    }
+    // The count runs ahead of the disk: a message is gone from the queue only
+    // when its settlement is durable.
+    while any_left(&server, &mut connection).await? {
+        tokio::time::sleep(LOOK / 4).await;
     }
     let took = began.elapsed();
     let (cpu, own) = (server.cpu() - cpu, own_cpu() - own);
@@ -108,6 +118,16 @@ async fn outflow(count: u64) -> io::Result<Drain> {
         server_cpu: cpu.as_secs_f64() / took.as_secs_f64(),
         client_cpu: own.as_secs_f64() / took.as_secs_f64(),
     })
+}
+
+/// Whether the server still holds a message that is not settled for good.
+async fn any_left(server: &Server, connection: &mut Connection) -> io::Result<bool> {
+    let path = "/api/v1/messages?state=sending&limit=1";
+    let answer = connection.call(&http::get(path, &server.token)).await?;
+    let page = answer.expect(200)?.json();
+    let items = page.get("messages").and_then(Value::as_array);
+    let is_last = page.get("next_cursor").is_none_or(Value::is_null);
+    Ok(items.is_none_or(|items| !items.is_empty()) || !is_last)
 }
 
 fn letter(no: u64) -> Letter {
@@ -146,11 +166,15 @@ fn bullmq(count: u64) -> io::Result<f64> {
         .unwrap_or_default();
     match last.get("per_s").and_then(Value::as_f64) {
         Some(rate) if output.status.success() => Ok(rate),
-        _ => Err(io::Error::other(format!("benches/peers/bullmq.sh failed: {text}"))),
+        _ => Err(io::Error::other(format!(
+            "benches/peers/bullmq.sh failed: {text}"
+        ))),
     }
 }
 
 /// A script beside the sources of this package.
 fn peer(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("peers")
+        .join(name)
 }

@@ -145,7 +145,10 @@ pub fn run(queued: u64, rate: u32) -> io::Result<Value> {
                 rates.last().copied().unwrap_or(f64::NAN),
             ));
         }
-        let left = loaded.server.metric("outflow_queue_messages", "low").await?;
+        let left = loaded
+            .server
+            .metric("outflow_queue_messages", "low")
+            .await?;
         if left < queued as f64 / 4.0 {
             return Err(io::Error::other("the queue ran low: queue more"));
         }

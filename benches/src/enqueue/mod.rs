@@ -63,7 +63,10 @@ pub fn run() -> io::Result<Value> {
         println!("single      {single:>9.0}/s over {CONNECTIONS} connections");
         println!("batches     {batch:>9.0}/s, {BATCH} each, over {BATCH_CONNECTIONS} connections");
         println!("delivering  {flowing:>9.0}/s single, all delivered meanwhile");
-        println!("fdatasync   {fdatasync:>9.0}/s, an append of {} bytes each", disk::RECORD);
+        println!(
+            "fdatasync   {fdatasync:>9.0}/s, an append of {} bytes each",
+            disk::RECORD
+        );
         println!("append log  {log:>9.0}/s, group commit, no HTTP, {CONNECTIONS} writers");
         println!("/healthz    {health:>9.0}/s, what client and HTTP do without a message");
         Ok(json!({
