@@ -3,16 +3,31 @@
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
+    clippy::print_stderr,
     clippy::print_stdout,
     clippy::unwrap_used
 )]
 
 mod driver;
 mod engine;
+mod enqueue;
 mod fairness;
+mod figures;
+mod http;
+mod jobs;
+mod letters;
+mod memory;
+mod preload;
+mod priority;
+mod reading;
+mod server;
 mod waiting;
 
+use std::io;
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
+use serde_json::Value;
 
 #[derive(Parser)]
 struct Arguments {
@@ -41,10 +56,53 @@ enum Bench {
         #[arg(long)]
         only: Option<String>,
     },
+    /// Durable submissions over HTTP, beside what the disk does.
+    Enqueue,
+    /// Messages drained a second, beside BullMQ.
+    Jobs {
+        /// Messages, and jobs.
+        #[arg(long, default_value_t = 200_000)]
+        messages: u64,
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Leave BullMQ out, for profilers.
+        #[arg(long)]
+        alone: bool,
+    },
+    /// Resident memory with a long queue, and how soon it is ready again.
+    Memory {
+        /// Messages in the queue.
+        #[arg(long, default_value_t = 5_000_000)]
+        messages: u64,
+    },
+    /// How long critical messages take beside a long queue.
+    Priority {
+        /// Messages in the queue.
+        #[arg(long, default_value_t = 1_000_000)]
+        messages: u64,
+        /// The limit at which they are sent, in messages a second.
+        #[arg(long, default_value_t = 2_000)]
+        rate: u32,
+    },
+    /// Questions about single messages while others flow.
+    Reading,
 }
 
-fn main() {
-    let last = match Arguments::parse().bench {
+fn main() -> ExitCode {
+    match run(Arguments::parse().bench) {
+        Ok(Some(last)) => println!("{last}"),
+        Ok(None) => {}
+        Err(error) => {
+            eprintln!("the benchmark cannot go on: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// The last line of a benchmark.
+fn run(bench: Bench) -> io::Result<Option<Value>> {
+    let last = match bench {
         Bench::Engine => engine::run(),
         Bench::EngineLoad => engine::load(),
         Bench::Waiting => waiting::run(),
@@ -53,13 +111,23 @@ fn main() {
             queued,
             sends,
         } => {
-            return waiting::load(&waiting::Load {
+            waiting::load(&waiting::Load {
                 flows,
                 queued,
                 sends,
             });
+            return Ok(None);
         }
         Bench::Fairness { small, only } => fairness::run(!small, only.as_deref()),
+        Bench::Enqueue => enqueue::run()?,
+        Bench::Jobs {
+            messages,
+            rounds,
+            alone,
+        } => jobs::run(messages, rounds, !alone)?,
+        Bench::Memory { messages } => memory::run(messages)?,
+        Bench::Priority { messages, rate } => priority::run(messages, rate)?,
+        Bench::Reading => reading::run()?,
     };
-    println!("{last}");
+    Ok(Some(last))
 }

@@ -178,8 +178,8 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         self.inbox.push_back(event);
     }
 
-    /// The same, before all others: what is known now still holds then.
-    pub(crate) fn post_first(&mut self, event: Event) {
+    /// The same, before all others.
+    pub fn post_first(&mut self, event: Event) {
         self.inbox.push_front(event);
     }
 

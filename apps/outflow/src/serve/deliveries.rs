@@ -6,9 +6,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
+use outflow_api::Clock as _;
 use outflow_core::message_id::MessageId;
 use outflow_transport_sandbox::Kept;
 use serde_json::json;
+
+use super::wiring::SystemClock;
 
 /// Writes the lines.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ impl Deliveries {
         let mut line = json!({
             "id": MessageId::new(kept.accepted_at, kept.seq).to_string(),
             "at_ns": kept.at.0,
+            // A turn of the node has one time; this is when it came to this line.
+            "written_ns": SystemClock.now().0,
             "account": kept.account.as_str(),
             "destination": kept.destination.to_string(),
             "attempt": kept.attempts + 1,

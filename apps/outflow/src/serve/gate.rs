@@ -63,8 +63,10 @@ impl Gate {
     ) -> Node<S, L, T, R> {
         let before = self.lock().take().unwrap_or_default();
         let mut node = Node::start_observed(now, settings, before.policies, ports, sink);
+        // Before the flows are told that they have messages: what is paused
+        // need not be read from the store.
         for (id, matches, until) in before.pauses {
-            node.post(Event::Command(Command::Pause { id, matches, until }));
+            node.post_first(Event::Command(Command::Pause { id, matches, until }));
         }
         // Without accounts nothing is sent. Pauses go over all flows meanwhile.
         for _ in 0..TURNS_MAX {

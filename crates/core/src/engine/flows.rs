@@ -128,8 +128,7 @@ impl Flows {
     }
 
     /// Adds a flow under an id that nobody has.
-    pub fn insert(&mut self, id: FlowId, key: FlowKey) {
-        let key = Arc::new(key);
+    pub fn insert(&mut self, id: FlowId, key: Arc<FlowKey>) {
         if self.slab.len() <= id.index() {
             self.slab.resize_with(id.index() + 1, || None);
         }

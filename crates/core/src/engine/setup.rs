@@ -25,10 +25,10 @@ impl Engine {
         }
         let id = self.counter.flows.next_id();
         std::mem::swap(actions, &mut self.counter.actions);
-        let kept = Arc::new(key.clone());
+        let key = Arc::new(key);
         self.counter.actions.push(Action::OpenFlow {
             flow: id,
-            key: kept,
+            key: Arc::clone(&key),
         });
         self.adopt(now, id, key);
         std::mem::swap(actions, &mut self.counter.actions);
@@ -38,11 +38,11 @@ impl Engine {
     /// Takes over a flow that the store knew before the start.
     pub fn adopt_flow(&mut self, now: &Now, id: FlowId, key: FlowKey, actions: &mut Vec<Action>) {
         std::mem::swap(actions, &mut self.counter.actions);
-        self.adopt(now, id, key);
+        self.adopt(now, id, Arc::new(key));
         std::mem::swap(actions, &mut self.counter.actions);
     }
 
-    fn adopt(&mut self, now: &Now, id: FlowId, key: FlowKey) {
+    fn adopt(&mut self, now: &Now, id: FlowId, key: Arc<FlowKey>) {
         let destination = key.destination.clone();
         self.counter.flows.insert(id, key);
         self.review_pauses(id);

@@ -5,6 +5,7 @@
 //! available is spoken for. It decides nothing by itself; see `turn`.
 
 use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
 
 use super::node::NodeId;
 use super::waits::PlaceWaits;
@@ -43,7 +44,7 @@ pub(super) struct Claim {
 }
 
 /// The waiters of one class.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ClassQueue {
     /// Nodes with waiting flows, by tag and then by arrival.
     pub nodes: BTreeSet<(u64, u64, NodeId)>,
@@ -63,12 +64,46 @@ pub(super) struct ClassQueue {
     pub came: u32,
 }
 
+impl ClassQueue {
+    const EMPTY: Self = Self {
+        nodes: BTreeSet::new(),
+        weight: 0,
+        virtual_time: 0,
+        credit: 0,
+        soft: 0,
+        booked: 0,
+        standing: 0,
+        came: 0,
+    };
+}
+
+/// The waiters of all classes. There are many lanes, and most are quiet: room
+/// is made when somebody first comes.
+#[derive(Debug, Default)]
+pub(super) struct ClassQueues(Option<Box<[ClassQueue; Class::COUNT]>>);
+
+static NOBODY: [ClassQueue; Class::COUNT] = [const { ClassQueue::EMPTY }; Class::COUNT];
+
+impl Deref for ClassQueues {
+    type Target = [ClassQueue; Class::COUNT];
+    fn deref(&self) -> &Self::Target {
+        self.0.as_deref().unwrap_or(&NOBODY)
+    }
+}
+
+impl DerefMut for ClassQueues {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        let new = || Box::new([const { ClassQueue::EMPTY }; Class::COUNT]);
+        self.0.get_or_insert_with(new)
+    }
+}
+
 /// A place and everything that waits at it.
 #[derive(Debug)]
 pub struct Place {
     pub(super) holder: Holder,
     pub(super) shape: Shape,
-    pub(super) classes: [ClassQueue; Class::COUNT],
+    pub(super) classes: ClassQueues,
     /// Booked flows that need this place next, most urgent class and oldest
     /// ticket first.
     pub(super) book: BTreeSet<(Class, Ticket, FlowId)>,
@@ -121,7 +156,7 @@ impl Place {
         Self {
             holder,
             shape,
-            classes: Default::default(),
+            classes: ClassQueues::default(),
             book: BTreeSet::new(),
             claims: Vec::new(),
             pacer: pacer_of(shape),

@@ -82,7 +82,7 @@ impl Schedule {
     pub fn waiters_at(&self, id: PlaceId) -> [u64; Class::COUNT] {
         let place = self.place(id);
         let mut waiters = [0; Class::COUNT];
-        for (count, queue) in waiters.iter_mut().zip(&place.classes) {
+        for (count, queue) in waiters.iter_mut().zip(place.classes.iter()) {
             let nodes = queue.nodes.iter();
             *count = nodes
                 .map(|&(_, _, node)| u64::from(self.nodes.get(node).waiting))

@@ -38,6 +38,9 @@ pub struct Keys {
     old: VecDeque<Remembered>,
     max: usize,
     life: Nanos,
+    /// The journal is being read: live keys are put into the table afterwards,
+    /// when it is known how many there are.
+    is_replaying: bool,
 }
 
 impl Keys {
@@ -51,7 +54,16 @@ impl Keys {
             old: VecDeque::new(),
             max,
             life,
+            is_replaying: true,
         }
+    }
+
+    /// The journal was read; up to `count` live keys are about to be added.
+    pub fn replayed(&mut self, count: usize) {
+        self.is_replaying = false;
+        self.used = 0;
+        self.live = 0;
+        self.table = vec![NOBODY; (count * 4 / 3 + 64).next_power_of_two()];
     }
 
     /// The message of a key.
@@ -107,6 +119,9 @@ impl Keys {
         self.pending.remove(&hash);
         // It was free, so whoever had it before has been forgotten.
         self.settled.remove(&hash);
+        if self.is_replaying {
+            return;
+        }
         if (self.used + 1) * 4 > self.table.len() * 3 {
             self.grow(slots);
         }
@@ -144,22 +159,25 @@ impl Keys {
         let Some(slot) = slots.get(seq).filter(|slot| slot.key != 0) else {
             return;
         };
-        if let Some((at, of)) = self.probe(slots, slot.key)
-            && of == seq
-            && let Some(place) = self.table.get_mut(at)
-        {
+        if !self.is_replaying {
+            let Some((at, of)) = self.probe(slots, slot.key) else {
+                return;
+            };
+            let Some(place) = self.table.get_mut(at).filter(|_| of == seq) else {
+                return;
+            };
             *place = GONE;
             self.live -= 1;
-            self.remember(Remembered {
-                key: OldKey {
-                    hash: slot.key,
-                    seq,
-                    accepted_at: slot.accepted_at.wall(),
-                    until: now + self.life,
-                },
-                segment: slot.root.segment(),
-            });
         }
+        self.remember(Remembered {
+            key: OldKey {
+                hash: slot.key,
+                seq,
+                accepted_at: slot.accepted_at.wall(),
+                until: now + self.life,
+            },
+            segment: slot.root.segment(),
+        });
     }
 
     /// Remembers the key of a settled message.

@@ -97,6 +97,10 @@ pub struct Index {
     /// What the far end said later of settled messages.
     pub feedback: Vec<(Seq, Wall, LastError)>,
     pub dead: usize,
+    /// Whether messages stand in the lists of their flows. Not while the journal
+    /// is read, unless something there needs the lists: the places of all are
+    /// worked out anew afterwards.
+    is_linked: bool,
 }
 
 impl Index {
@@ -116,6 +120,7 @@ impl Index {
             finished: Vec::new(),
             feedback: Vec::new(),
             dead: 0,
+            is_linked: false,
         }
     }
 
@@ -233,6 +238,9 @@ impl Index {
             return;
         };
         let before = std::mem::replace(&mut slot.stand, stand);
+        if !self.is_linked {
+            return;
+        }
         let flow = slot.flow();
         let Some(flow) = self.flows.get_mut(flow.index()).and_then(Option::as_mut) else {
             return;

@@ -1,8 +1,9 @@
 //! What a start reads from the journal, entry by entry, and where every live
 //! message waits after that.
 //!
-//! While entries are replayed all messages of a flow stand in one list, in
-//! whatever order: sweeps need to find them. A flow whose name was written again
+//! While entries are replayed messages stand in no lists: those would only be
+//! made twice. Sweeps need to find the messages of a flow; from the first sweep
+//! on all of a flow stand in one list, in whatever order. A flow whose name was written again
 //! behind its messages has a name for the time being.
 
 use std::sync::Arc;
@@ -52,6 +53,7 @@ impl Index {
                 except,
                 at,
             } => {
+                self.link();
                 for seq in self.reached(flow, through, except) {
                     self.settle(at, seq, State::Cancelled, place);
                 }
@@ -63,6 +65,7 @@ impl Index {
                 held,
                 except,
             } => {
+                self.link();
                 let mut moving = self.reached(flow, through, except);
                 moving.extend(held.into_iter().map(Seq));
                 self.name_for_now(to);
@@ -179,7 +182,10 @@ impl Index {
     fn replay_haste(&mut self, flow: FlowId, which: Hasten, at: Wall) {
         let seqs = match which {
             Hasten::One(seq) => vec![seq],
-            Hasten::Through(through) => self.reached(flow, through, Vec::new()),
+            Hasten::Through(through) => {
+                self.link();
+                self.reached(flow, through, Vec::new())
+            }
         };
         for seq in seqs {
             let slot = self.live(seq).filter(|slot| slot.flow() == flow);
@@ -188,6 +194,25 @@ impl Index {
                 && let Some(more) = self.more_mut(seq)
             {
                 more.due_at = Some(at);
+            }
+        }
+    }
+
+    /// Puts all messages that were read so far into the lists of their flows,
+    /// once.
+    fn link(&mut self) {
+        if std::mem::replace(&mut self.is_linked, true) {
+            return;
+        }
+        let mut from = 0;
+        while let Some((next, seqs)) = self.slots.numbers_of_chunk(from) {
+            from = next;
+            for seq in seqs {
+                let slot = self.slots.get_mut(seq);
+                if let Some(slot) = slot.filter(|slot| slot.stand != Stand::Dead) {
+                    slot.stand = Stand::Dead;
+                    self.put(seq, Stand::Fresh);
+                }
             }
         }
     }
@@ -203,8 +228,10 @@ impl Index {
 
     /// Works out anew, after a start, where every live message waits.
     pub fn rebuild(&mut self, now: Wall) {
+        self.is_linked = true;
         self.due.clear();
         self.expiry.clear();
+        self.keys.replayed(self.slots.len());
         self.flows.iter_mut().flatten().for_each(Flow::forget);
         let mut due = Vec::new();
         let mut from = 0;
@@ -231,6 +258,9 @@ impl Index {
         slot.flags.forget();
         let expires_at = slot.expires_at.wall();
         let slot = *slot;
+        if slot.key != 0 {
+            self.keys.add(&self.slots, slot.key, seq);
+        }
         self.expiry.insert(now, expires_at, seq);
         match self.more(seq, &slot).and_then(|more| more.due_at) {
             None => self.put(seq, Stand::Fresh),

@@ -14,6 +14,8 @@ use crate::journal::place::Place;
 
 /// Slots of a chunk.
 const CHUNK: u64 = 4_096;
+/// Chunks of a group: few groups, so that finding one takes no time.
+const GROUP: u64 = 1_024;
 /// A chunk with fewer living than this becomes an array.
 const SPARSE_BELOW: usize = CHUNK as usize / 8;
 
@@ -222,10 +224,26 @@ impl Chunk {
     }
 }
 
+/// Chunks that follow one another.
+#[derive(Debug)]
+struct Group {
+    chunks: Box<[Option<Chunk>]>,
+    used: usize,
+}
+
+impl Default for Group {
+    fn default() -> Self {
+        Self {
+            chunks: (0..GROUP).map(|_| None).collect(),
+            used: 0,
+        }
+    }
+}
+
 /// All live messages and dead letters.
 #[derive(Debug, Default)]
 pub struct Slots {
-    chunks: BTreeMap<u64, Chunk>,
+    groups: BTreeMap<u64, Group>,
     len: usize,
     /// The highest number ever put here.
     last: u64,
@@ -235,19 +253,58 @@ fn split(seq: Seq) -> (u64, u16) {
     (seq.0 / CHUNK, (seq.0 % CHUNK) as u16)
 }
 
+/// The group of a chunk, and which of its chunks that is.
+fn group_of(number: u64) -> (u64, usize) {
+    (number / GROUP, (number % GROUP) as usize)
+}
+
 impl Slots {
+    fn chunk(&self, number: u64) -> Option<&Chunk> {
+        let (group, at) = group_of(number);
+        self.groups.get(&group)?.chunks.get(at)?.as_ref()
+    }
+
+    fn chunk_mut(&mut self, number: u64) -> Option<&mut Chunk> {
+        let (group, at) = group_of(number);
+        self.groups.get_mut(&group)?.chunks.get_mut(at)?.as_mut()
+    }
+
+    /// Chunks from one on, with their numbers.
+    fn chunks_from(&self, first: u64) -> impl Iterator<Item = (u64, &Chunk)> {
+        let (first_group, first_at) = group_of(first);
+        let groups = self.groups.range(first_group..);
+        groups.flat_map(move |(&group, it)| {
+            let skipped = if group == first_group { first_at } else { 0 };
+            let chunks = it.chunks.iter().enumerate().skip(skipped);
+            chunks.filter_map(move |(at, chunk)| Some((group * GROUP + at as u64, chunk.as_ref()?)))
+        })
+    }
+
+    fn remove_chunk(&mut self, number: u64) {
+        let (group, at) = group_of(number);
+        let Some(it) = self.groups.get_mut(&group) else {
+            return;
+        };
+        if it.chunks.get_mut(at).and_then(Option::take).is_some() {
+            it.used -= 1;
+        }
+        if it.used == 0 {
+            self.groups.remove(&group);
+        }
+    }
+
     pub const fn len(&self) -> usize {
         self.len
     }
 
     pub fn get(&self, seq: Seq) -> Option<&Slot> {
         let (chunk, at) = split(seq);
-        self.chunks.get(&chunk)?.get(at)
+        self.chunk(chunk)?.get(at)
     }
 
     pub fn get_mut(&mut self, seq: Seq) -> Option<&mut Slot> {
         let (chunk, at) = split(seq);
-        self.chunks.get_mut(&chunk)?.get_mut(at)
+        self.chunk_mut(chunk)?.get_mut(at)
     }
 
     /// Puts a message under a number that nobody has.
@@ -255,7 +312,15 @@ impl Slots {
         let (number, at) = split(seq);
         let is_new = seq.0 / CHUNK >= self.last / CHUNK;
         self.last = self.last.max(seq.0);
-        let chunk = self.chunks.entry(number).or_insert_with(|| {
+        let (group, place) = group_of(number);
+        let group = self.groups.entry(group).or_default();
+        let Some(chunk) = group.chunks.get_mut(place) else {
+            return;
+        };
+        if chunk.is_none() {
+            group.used += 1;
+        }
+        let chunk = chunk.get_or_insert_with(|| {
             if is_new {
                 let slots = vec![Slot::default(); CHUNK as usize].into_boxed_slice();
                 Chunk::Full { slots, live: 0 }
@@ -284,7 +349,7 @@ impl Slots {
     pub fn remove(&mut self, seq: Seq) -> Option<Slot> {
         let (number, at) = split(seq);
         let is_current = number == self.last / CHUNK;
-        let chunk = self.chunks.get_mut(&number)?;
+        let chunk = self.chunk_mut(number)?;
         let slot = std::mem::take(chunk.get_mut(at)?);
         match chunk {
             Chunk::Full { live, .. } => *live -= 1,
@@ -295,16 +360,16 @@ impl Slots {
                 }
             }
         }
-        self.len -= 1;
         if !is_current {
             let live = chunk.live();
             if live == 0 {
-                self.chunks.remove(&number);
+                self.remove_chunk(number);
             } else if live < SPARSE_BELOW && matches!(chunk, Chunk::Full { .. }) {
                 let few = chunk.iter(0).map(|(at, slot)| (at, *slot)).collect();
                 *chunk = Chunk::Sparse(few);
             }
         }
+        self.len -= 1;
         Some(slot)
     }
 
@@ -315,16 +380,14 @@ impl Slots {
         }
         let high = self.last & !u64::from(u32::MAX);
         let mut seq = Seq(high | u64::from(low));
-        let first = self
-            .chunks
-            .first_key_value()
-            .map_or(0, |(at, _)| at * CHUNK);
         loop {
             if seq.0 <= self.last && self.get(seq).is_some() {
                 return Some(seq);
             }
             seq = Seq(seq.0.checked_sub(1 << 32)?);
-            if seq.0 < first {
+            // No number is lower than those of the first group.
+            let (first, _) = self.groups.first_key_value()?;
+            if seq.0 < first * GROUP * CHUNK {
                 return None;
             }
         }
@@ -333,8 +396,8 @@ impl Slots {
     /// All from a number on, in order.
     pub fn iter(&self, from: Seq) -> impl Iterator<Item = (Seq, &Slot)> {
         let (first, at) = split(from);
-        self.chunks.range(first..).flat_map(move |(number, chunk)| {
-            let from = if *number == first { at } else { 0 };
+        self.chunks_from(first).flat_map(move |(number, chunk)| {
+            let from = if number == first { at } else { 0 };
             let slots = chunk.iter(from);
             slots.map(move |(at, slot)| (Seq(number * CHUNK + u64::from(at)), slot))
         })
@@ -343,7 +406,7 @@ impl Slots {
     /// The numbers of all, in order, from a chunk at a time: slots may change
     /// between two chunks.
     pub fn numbers_of_chunk(&self, from: u64) -> Option<(u64, Vec<Seq>)> {
-        let (number, chunk) = self.chunks.range(from..).next()?;
+        let (number, chunk) = self.chunks_from(from).next()?;
         let numbers = chunk
             .iter(0)
             .map(|(at, _)| Seq(number * CHUNK + u64::from(at)));
