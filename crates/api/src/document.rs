@@ -14,8 +14,11 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::fields;
 use crate::problem::{FieldError, ProblemBody};
 
-/// How operations can refuse, and which of them.
-const REFUSALS: [(&str, &str, fn(&Asks) -> bool); 10] = [
+/// A status, what it says, and which operations answer it.
+type Refusal = (&'static str, &'static str, fn(&Asks) -> bool);
+
+/// How operations can refuse.
+const REFUSALS: [Refusal; 10] = [
     ("400", "it cannot be read", |asks| asks.brings),
     ("401", "no valid token", |_| true),
     ("403", "this token may not do that", |_| true),
