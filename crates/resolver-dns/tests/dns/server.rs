@@ -23,10 +23,13 @@ pub enum Mood {
     Silent,
 }
 
+/// How long an answer holds, and what it says.
+type Answers = (u32, Vec<Vec<u8>>);
+
 #[derive(Default)]
 struct Zone {
     mood: Mood,
-    records: BTreeMap<(String, u16), (u32, Vec<Vec<u8>>)>,
+    records: BTreeMap<(String, u16), Answers>,
     /// Names for which it answers SERVFAIL.
     broken: Vec<String>,
     asked: BTreeMap<(String, u16), usize>,
