@@ -54,7 +54,8 @@ pub struct NewMessage {
     reason = "the line above each variant speaks of its fields"
 )]
 pub enum StoreWork {
-    /// A flow was given a number. Durable before any message of it.
+    /// A flow was given a number, or what is known of it has changed: the last
+    /// name holds. Durable before any message that comes later.
     OpenFlow { flow: FlowId, key: Arc<FlowKey> },
     /// Make new messages durable.
     Accept {

@@ -1,4 +1,7 @@
+use std::collections::BTreeSet;
+
 use outflow_config::policy::ValidPolicy;
+use outflow_config::policy::built_in::built_in;
 use outflow_config::{Invalid, RawPolicy, match_of_path, path_of_match};
 use outflow_core::limit::spec::LimitSpec;
 use outflow_core::policy::policy::{RateOrShare, WhenAway};
@@ -183,4 +186,20 @@ proptest! {
             prop_assert_eq!(match_of_path(&path_of_match(&matched)), Ok(matched));
         }
     }
+}
+
+#[test]
+fn what_is_built_in_can_be_enforced_and_names_its_source() {
+    let mut seen = BTreeSet::new();
+    for raw in built_in() {
+        let valid = raw.validate_whole().unwrap();
+        let matches = valid.policy.matches.to_string();
+        assert!(raw.comment.is_some(), "{matches} has no source");
+        assert!(seen.insert(matches.clone()), "{matches} is there twice");
+        assert!(
+            valid.policy.rate.is_some() || valid.policy.concurrency.is_some(),
+            "{matches} says nothing"
+        );
+    }
+    assert!(seen.len() > 10);
 }

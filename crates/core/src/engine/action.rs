@@ -36,7 +36,8 @@ pub enum Action {
     CloseSession { session: SessionRef },
     /// Deliver a message over a session; answered by exactly one `Replied`.
     Deliver(Delivery),
-    /// A flow was given a number, by which the store keeps its messages.
+    /// A flow was given a number, by which the store keeps its messages; or
+    /// its destination was found out.
     OpenFlow { flow: FlowId, key: Arc<FlowKey> },
     /// Find out the destination of a domain.
     Resolve { domain: Name },

@@ -69,6 +69,11 @@ impl Engine {
                 let mut key = (*flow.key).clone();
                 key.destination = destination.clone();
                 let key = Arc::new(key);
+                // Receipts and lists, and the next start, know it by this.
+                self.counter.actions.push(Action::OpenFlow {
+                    flow: id,
+                    key: Arc::clone(&key),
+                });
                 self.counter.flows.rename(id, key);
             }
             // What was paused by destination could not match before.
