@@ -199,10 +199,11 @@ impl Server {
         assert!(status.unwrap().success());
     }
 
-    /// Waits until it has ended: how, and what it said last.
+    /// Waits until it has ended: how, and what it said last. Its pipe is read to
+    /// the end, since its last line may still be on the way.
     pub fn wait(mut self) -> (ExitStatus, Vec<String>) {
         let status = self.child.0.wait().unwrap();
-        (status, self.lines.try_iter().collect())
+        (status, self.lines.iter().collect())
     }
 
     /// Asks it to end and waits until it has.
