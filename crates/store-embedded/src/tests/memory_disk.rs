@@ -65,6 +65,13 @@ impl MemoryDisk {
         content.durable[at] ^= 1;
     }
 
+    /// All files together, at one moment: others come and go meanwhile.
+    pub fn total_bytes(&self) -> usize {
+        let state = self.0.lock().unwrap();
+        let files = state.names.values();
+        files.map(|file| file.lock().unwrap().now.len()).sum()
+    }
+
     pub fn bytes(&self, name: &str) -> Vec<u8> {
         let state = self.0.lock().unwrap();
         state.names[name].lock().unwrap().now.clone()

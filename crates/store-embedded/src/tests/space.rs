@@ -12,14 +12,11 @@ use outflow_ports::store::Store;
 
 use super::driver::{Driver, Said, message, settlement};
 use super::harness::Rig;
-use crate::disk::Disk;
 
 const FLOW: FlowId = FlowId(0);
 
 fn bytes(driver: &Driver) -> usize {
-    let memory = driver.rig.memory.clone().unwrap();
-    let names = memory.list().unwrap();
-    names.iter().map(|name| memory.bytes(name).len()).sum()
+    driver.rig.memory.as_ref().unwrap().total_bytes()
 }
 
 /// Turns until something holds, with real time for the threads behind.
