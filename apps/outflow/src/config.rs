@@ -70,7 +70,7 @@ enum Action {
 pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
     let (sources, is_json) = match &arguments.action {
         Action::Reference => {
-            print!("{}", reference_markdown());
+            say!("{}", reference_markdown().trim_end());
             return ExitCode::SUCCESS;
         }
         Action::Check(sources) => (sources, None),
@@ -81,15 +81,15 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
         Err(exit) => return exit,
     };
     match is_json {
-        Some(true) => println!("{}", json!(settings.entries())),
-        Some(false) => print!("{}", settings.show()),
+        Some(true) => say!("{}", json!(settings.entries())),
+        Some(false) => say!("{}", settings.show().trim_end()),
         None => {
             let unbuilt = crate::serve::unbuilt::unbuilt(&settings);
             if !unbuilt.is_empty() {
                 unbuilt.iter().for_each(|line| eprintln!("{line}"));
                 return ExitCode::from(2);
             }
-            println!("the settings are good");
+            say!("the settings are good");
         }
     }
     ExitCode::SUCCESS

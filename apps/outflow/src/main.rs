@@ -2,7 +2,16 @@
 //!
 //! Reading order: this file (commands), [`serve`], [`demo`], [`store`],
 //! [`config`], [`simulate`], [`cli`] (what speaks to a running server).
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::print_stderr)]
+
+/// Writes a line to stdout. Nobody may be there to read it any more (`| head`):
+/// what is done is done all the same.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($words)*);
+    }};
+}
 
 mod cli;
 mod config;

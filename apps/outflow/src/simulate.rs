@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         return check_determinism(arguments);
     }
     let Some(name) = &arguments.scenario else {
-        print!("{}", library::listing());
+        say!("{}", library::listing().trim_end());
         return ExitCode::SUCCESS;
     };
     let scenario = match find(name) {
@@ -57,9 +57,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         }
     };
     if arguments.json {
-        println!("{}", outcome.json());
+        say!("{}", outcome.json());
     } else {
-        print!("{}", outcome.table());
+        say!("{}", outcome.table().trim_end());
     }
     if let Some(path) = &arguments.svg {
         let drawn = chart::svg(&outcome.summary, &outcome.title, &scenario.chart)
@@ -125,8 +125,8 @@ fn check_determinism(arguments: &Arguments) -> ExitCode {
         found += u64::from(spoken.is_some());
         let fails = differ.is_some() || (spoken.is_some() && !arguments.traces_only);
         if let Some(problem) = differ.or(spoken) {
-            println!("seed {seed}: {problem}");
-            println!("    outflow simulate random-faults-{seed} --seed {seed}");
+            say!("seed {seed}: {problem}");
+            say!("    outflow simulate random-faults-{seed} --seed {seed}");
         }
         if fails {
             failed += 1;
@@ -134,11 +134,11 @@ fn check_determinism(arguments: &Arguments) -> ExitCode {
             passed += 1;
         }
         if (seed - first + 1).is_multiple_of(1_000) {
-            println!("{} seeds done, {failed} failed", seed - first + 1);
+            say!("{} seeds done, {failed} failed", seed - first + 1);
         }
     }
-    println!("checkers spoke in {found} of {count} random worlds");
-    println!("{passed} passed, {failed} failed");
+    say!("checkers spoke in {found} of {count} random worlds");
+    say!("{passed} passed, {failed} failed");
     if failed == 0 {
         ExitCode::SUCCESS
     } else {

@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
             "problems": report.problems,
             "more_problems": report.more_problems,
         });
-        println!("{report}");
+        say!("{report}");
     } else {
         say(&dir, &report);
     }
@@ -69,7 +69,7 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
 }
 
 fn say(dir: &Path, report: &check::Report) {
-    println!(
+    say!(
         "{}: {} messages, {} dead letters; {} segments, {} frames, {} MiB read",
         dir.display(),
         report.messages,
@@ -79,19 +79,19 @@ fn say(dir: &Path, report: &check::Report) {
         report.bytes >> 20,
     );
     if report.torn_bytes > 0 {
-        println!(
+        say!(
             "{} bytes at the end were not finished; the next start cuts them off, which is no \
              damage",
             report.torn_bytes
         );
     }
     for problem in &report.problems {
-        println!("damaged: {problem}");
+        say!("damaged: {problem}");
     }
     if report.more_problems > 0 {
-        println!("damaged: and {} more", report.more_problems);
+        say!("damaged: and {} more", report.more_problems);
     }
     if report.is_sound() {
-        println!("nothing is damaged");
+        say!("nothing is damaged");
     }
 }

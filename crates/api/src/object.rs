@@ -41,6 +41,14 @@ pub fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     Object::deserialize(deserializer).map(|Object(value)| value)
 }
 
+/// Reads a field that is written as an object, or as `null`.
+pub fn some_object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let some = Option::<Object<T>>::deserialize(deserializer)?;
+    Ok(some.map(|Object(value)| value))
+}
+
 /// Reads a field that is a list of objects.
 pub fn objects<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,

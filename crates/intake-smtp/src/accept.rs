@@ -9,7 +9,7 @@ use outflow_core::class::Class;
 use outflow_core::name::Name;
 use outflow_core::time::Wall;
 use outflow_mail::{Address, Reception, receive};
-use outflow_ports::draft::{self, DEFAULT, Draft, To};
+use outflow_ports::draft::{self, DEFAULT, Draft};
 use outflow_ports::intake::Submission;
 use outflow_ports::letter::{Content, Envelope};
 use outflow_ports::naming::Naming;
@@ -91,10 +91,7 @@ pub fn accept(
     let mut seen = BTreeSet::new();
     let recipients = handed.recipients.iter();
     let recipients = recipients.filter(|address| seen.insert(address.as_str()));
-    Ok(draft.fan_out(recipients.map(|address| To {
-        address: address.as_str().to_owned(),
-        domain: Name::from(address.domain()),
-    })))
+    Ok(draft.fan_out(recipients.cloned().map(Address::into_recipient)))
 }
 
 /// Whether the token covers this message. Everyone named as its author counts:

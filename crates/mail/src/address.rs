@@ -6,6 +6,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use outflow_core::message::Recipient;
+use outflow_core::name::Name;
+use outflow_ports::draft::{self, To};
+
 const LOCAL_BYTES_MAX: usize = 64;
 const DOMAIN_BYTES_MAX: usize = 253;
 const LABEL_BYTES_MAX: usize = 63;
@@ -82,6 +86,24 @@ impl Address {
         self.text.get(self.at + 1..).unwrap_or_default()
     }
 
+    /// The key under which limits know this recipient.
+    pub fn recipient(&self) -> Recipient {
+        draft::recipient(&self.text)
+    }
+
+    /// As the recipient of a message.
+    pub fn into_recipient(self) -> To {
+        To {
+            domain: Name::from(self.domain()),
+            address: self.text,
+        }
+    }
+
+    /// Gives the text away.
+    pub fn into_string(self) -> String {
+        self.text
+    }
+
     /// Whether a server can be told of it without SMTPUTF8.
     pub fn is_ascii(&self) -> bool {
         self.text.is_ascii()
@@ -111,8 +133,9 @@ impl FromStr for Address {
 /// A domain in lower case and ASCII, if it is one.
 pub fn domain_to_ascii(domain: &str) -> Option<String> {
     // Most are plain already, and IDNA takes its time.
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'.';
-    let ascii = match domain.bytes().all(is_plain) {
+    let is_plain =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
+    let ascii = match domain.bytes().all(is_plain) && !domain.contains("xn--") {
         true => domain.to_owned(),
         false => idna::domain_to_ascii(domain).ok()?,
     };
@@ -212,5 +235,20 @@ impl Mailbox {
     /// The address.
     pub fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// The address alone.
+    pub fn into_address(self) -> Address {
+        self.address
+    }
+}
+
+/// As it is parsed again.
+impl fmt::Display for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.display {
+            Some(display) => write!(f, "\"{display}\" <{}>", self.address),
+            None => fmt::Display::fmt(&self.address, f),
+        }
     }
 }

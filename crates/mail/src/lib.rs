@@ -29,5 +29,6 @@ pub use address::{Address, Mailbox};
 pub use compose::{Can, ComposeError, Mail, Utf8, compose};
 pub use dkim::{DkimKey, Keyring};
 pub use header::{HeaderName, HeaderValue};
+pub use mime::content_id;
 pub use receive::{ReceiveError, Received, Reception, receive};
 pub use unsubscribe::Unsubscribe;

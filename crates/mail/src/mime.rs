@@ -109,8 +109,9 @@ fn attachment(at: usize, file: &Attachment) -> Result<MimePart<'static>, Compose
     Ok(part)
 }
 
-/// An id without its brackets. Unlike a Message-ID it often has no @.
-fn content_id(text: &str) -> Option<String> {
+/// The id of a part without its brackets, if it is one. Unlike a Message-ID it
+/// often has no @.
+pub fn content_id(text: &str) -> Option<String> {
     if let Ok(id) = message_id(text) {
         return Some(id.to_owned());
     }

@@ -93,27 +93,27 @@ fn show(arguments: &Arguments) -> Result<bool, String> {
     let summed = watched.and_then(|()| show.end());
     let (summary, end) = summed.map_err(words)?;
     if arguments.json {
-        println!("{}", summary.json);
+        say!("{}", summary.json);
     } else {
         let checks = summary.json.get("checks").cloned().unwrap_or_default();
-        println!("\nchecked at the sandbox: {checks}");
-        println!("{}", summary.json);
+        say!("\nchecked at the sandbox: {checks}");
+        say!("{}", summary.json);
     }
     Ok(summary.holds && end == crate::serve::server::End::Settled)
 }
 
 fn greet(server: &Server, token: &str, scratch: &Scratch) {
     let url = server.url();
-    println!(
+    say!(
         "outflow demo: a server of its own in {}",
         scratch.path().display()
     );
-    println!("(removed at the end); its only account is a sandbox: nothing leaves this machine.");
-    println!("\n  address  {url}\n  token    {token}\n");
-    println!("Send a message yourself:\n");
-    println!("  curl -s {url}/api/v1/messages -H 'Authorization: Bearer {token}' \\");
-    println!("    -H 'Content-Type: application/json' \\");
-    println!(
+    say!("(removed at the end); its only account is a sandbox: nothing leaves this machine.");
+    say!("\n  address  {url}\n  token    {token}\n");
+    say!("Send a message yourself:\n");
+    say!("  curl -s {url}/api/v1/messages -H 'Authorization: Bearer {token}' \\");
+    say!("    -H 'Content-Type: application/json' \\");
+    say!(
         "    -d '{{\"from\":\"me@example.com\",\"to\":\"you@gmail.com\",\"subject\":\"Hello\",\
          \"text\":\"Hello!\",\"class\":\"critical\"}}'\n"
     );
@@ -171,14 +171,15 @@ impl Show<'_> {
         let Some(id) = answer.pointer("/messages/0/id").and_then(|id| id.as_str()) else {
             return Ok(false);
         };
-        println!("Ask why a digest waits, and until when:\n");
-        println!(
+        say!("Ask why a digest waits, and until when:\n");
+        say!(
             "  outflow explain {id} --data-dir {}\n",
             self.scratch.path().display()
         );
-        println!(
+        say!(
             "  curl -s {}/api/v1/messages/{id}/explain -H 'Authorization: Bearer {}'\n",
-            self.url, self.token
+            self.url,
+            self.token
         );
         Ok(true)
     }

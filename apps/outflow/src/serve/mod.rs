@@ -25,7 +25,7 @@ pub mod transports;
 pub mod unbuilt;
 pub mod wiring;
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -35,13 +35,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::server::{End, Server};
 use crate::config;
-
-/// Says something to whoever started the server. Nobody may be there to read.
-macro_rules! say {
-    ($($words:tt)*) => {{
-        let _ = writeln!(io::stdout(), $($words)*);
-    }};
-}
 
 /// How to serve.
 #[derive(clap::Args)]

@@ -8,10 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use outflow_core::class::Class;
 use outflow_core::name::Name;
 use outflow_core::time::Wall;
+use outflow_mail::{Address, Mailbox, content_id};
 use outflow_ports::draft::{self, DEFAULT, RECIPIENTS_MAX};
-use outflow_ports::letter::{Attachment, Content};
+use outflow_ports::letter::{Attachment, Content, Unsubscribe};
 
-use super::address::{Address, Mailbox};
 use super::form::{AttachmentForm, MessageForm, OneOrMany};
 use super::{digest, headers};
 use crate::auth::Caller;
@@ -145,6 +145,11 @@ pub fn check(
         html: form.html,
         headers: form.headers,
         attachments: form.attachments,
+        unsubscribe: form.unsubscribe.map(|said| Unsubscribe {
+            url: said.url,
+            mailto: said.mailto,
+            one_click: said.one_click,
+        }),
         raw: form.raw,
     };
     let read = letter.read(&mut faults);
@@ -232,6 +237,7 @@ struct Letter {
     html: Option<String>,
     headers: BTreeMap<String, String>,
     attachments: Vec<AttachmentForm>,
+    unsubscribe: Option<Unsubscribe>,
     raw: Option<String>,
 }
 
@@ -279,7 +285,7 @@ impl Letter {
         let cc = mailboxes(faults, "cc/", &self.cc);
         let bcc = mailboxes(faults, "bcc/", &self.bcc);
         let everyone = to.iter().chain(&cc).chain(&bcc);
-        let recipients = each_once(everyone.map(|mailbox| &mailbox.address));
+        let recipients = each_once(everyone.map(Mailbox::address));
         let from = from?;
         let content = Content {
             from: from.to_string(),
@@ -291,11 +297,12 @@ impl Letter {
             html: self.html,
             headers: self.headers,
             attachments: self.attachments.into_iter().map(attachment).collect(),
+            unsubscribe: self.unsubscribe,
             raw: self.raw,
             ..Content::default()
         };
         Some(Readable {
-            from: from.address,
+            from: from.into_address(),
             recipients,
             fans_out,
             content,
@@ -322,6 +329,9 @@ impl Letter {
         for (at, file) in self.attachments.iter().take(ATTACHMENTS_MAX).enumerate() {
             check_attachment(faults, at, file);
         }
+        if let Some(said) = &self.unsubscribe {
+            faults.take("unsubscribe", outflow_mail::Unsubscribe::new(said));
+        }
         match &self.raw {
             Some(raw) => self.check_raw(faults, raw),
             None => {
@@ -341,6 +351,7 @@ impl Letter {
             ("reply_to", self.reply_to.is_some()),
             ("headers", !self.headers.is_empty()),
             ("attachments", !self.attachments.is_empty()),
+            ("unsubscribe", self.unsubscribe.is_some()),
         ];
         for (field, _) in others.iter().filter(|(_, present)| *present) {
             faults.add(field, "does not go with raw, which says it all");
@@ -384,6 +395,17 @@ fn check_attachment(faults: &mut Faults<'_>, at: usize, file: &AttachmentForm) {
     if STANDARD.decode(&file.content).is_err() {
         faults.add(&format!("attachments/{at}/content"), "is not base64");
     }
+    if file
+        .content_id
+        .as_deref()
+        .is_some_and(|id| content_id(id).is_none())
+    {
+        let field = format!("attachments/{at}/content_id");
+        faults.add(
+            &field,
+            "is not 1 to 256 printable ASCII letters without < and >",
+        );
+    }
 }
 
 /// `type/subtype`, without parameters.
@@ -401,6 +423,6 @@ fn attachment(form: AttachmentForm) -> Attachment {
         filename: form.filename,
         content_type: form.content_type,
         content: form.content,
-        content_id: None,
+        content_id: form.content_id,
     }
 }

@@ -70,6 +70,16 @@ pub fn of(form: &MessageForm) -> u64 {
         digest.text(&file.filename);
         digest.text(&file.content_type);
         digest.text(&file.content);
+        // Absent, later fields count for nothing: digests made before there
+        // were any still hold.
+        if let Some(id) = &file.content_id {
+            digest.text(id);
+        }
+    }
+    if let Some(said) = &form.unsubscribe {
+        digest.perhaps(said.url.as_deref());
+        digest.perhaps(said.mailto.as_deref());
+        digest.text(if said.one_click { "one_click" } else { "" });
     }
     digest.0.digest()
 }

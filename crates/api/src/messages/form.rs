@@ -11,7 +11,7 @@ use crate::fields::{
     Base64Text, ChannelWord, ClassWord, KeyText, LineText, MailboxText, NameText, Recipients,
     TagMap,
 };
-use crate::object::objects;
+use crate::object::{objects, some_object};
 
 /// A message to be sent. `tenant`, `class` and `pool` default to `default`,
 /// `normal` and `default`.
@@ -69,6 +69,10 @@ pub struct MessageForm {
     #[serde(default, deserialize_with = "objects")]
     #[schema(max_items = 100)]
     pub attachments: Vec<AttachmentForm>,
+    /// How a recipient takes himself off the list: the `List-Unsubscribe`
+    /// fields.
+    #[serde(default, deserialize_with = "some_object")]
+    pub unsubscribe: Option<UnsubscribeForm>,
     /// A whole RFC 5322 message in base64, instead of all of the above but
     /// `from` and `to`.
     #[schema(value_type = Option<Base64Text>)]
@@ -102,6 +106,26 @@ pub struct AttachmentForm {
     /// Its bytes in base64.
     #[schema(value_type = Base64Text)]
     pub content: String,
+    /// Under which the HTML shows it, as in `<img src="cid:logo">`. It then
+    /// belongs to the HTML and is no file for the reader.
+    #[schema(min_length = 1, max_length = 256, pattern = r"^[!-;=?-~]+$")]
+    pub content_id: Option<String>,
+}
+
+/// How a recipient takes himself off a list: a page, an address, or both.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = NewUnsubscribe)]
+#[serde(deny_unknown_fields)]
+pub struct UnsubscribeForm {
+    /// A page, by `https`.
+    #[schema(max_length = 900, pattern = r"^https://[!-;=?-~]+$")]
+    pub url: Option<String>,
+    /// An address that takes his wish by mail.
+    #[schema(max_length = 900)]
+    pub mailto: Option<String>,
+    /// Whether a `POST` to the page is enough, without a question (RFC 8058).
+    #[serde(default)]
+    pub one_click: bool,
 }
 
 /// One address, or several.

@@ -1,11 +1,10 @@
 //! Messages: submitted, asked about, withdrawn.
 //!
-//! In reading order: [`form`] (as somebody writes one), [`address`],
+//! In reading order: [`form`] (as somebody writes one),
 //! [`headers`], [`check`], [`digest`], [`naming`], [`plan`], [`submit`]; [`view`]
 //! (as it is shown), [`get`], [`explain`], [`list`], [`raw`]; [`cancel`],
 //! [`bulk`].
 
-pub mod address;
 pub mod bulk;
 pub mod cancel;
 pub mod check;

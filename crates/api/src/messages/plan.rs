@@ -2,13 +2,13 @@
 
 use outflow_core::name::Name;
 use outflow_core::time::Wall;
+use outflow_mail::Address;
 use outflow_ports::draft::{self, Draft};
 use outflow_ports::intake::Submission;
 use outflow_ports::letter::Envelope;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::address::Address;
 use super::check::{self, Checked};
 use super::form::MessageForm;
 use super::naming::Naming;

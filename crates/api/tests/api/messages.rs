@@ -147,9 +147,12 @@ async fn a_message_is_withdrawn_unless_it_is_too_late() {
 async fn administrators_read_the_content_and_it_is_audited() {
     let world = World::new();
     let (_, path) = submitted(&world, json!({ "tags": { "order": "7" } })).await;
-    let raw = world.get(&format!("{path}/raw")).await.json();
-    assert_eq!(raw["content"]["text"], "Hello!");
-    assert_eq!(raw["envelope"]["tags"]["order"], "7");
+    let raw = world.get(&format!("{path}/raw")).await;
+    assert_eq!(raw.headers["content-type"], "message/rfc822");
+    let mail = raw.text;
+    let (header, body) = mail.split_once("\r\n\r\n").unwrap();
+    assert!(header.contains("Message-ID: <"), "{header}");
+    assert_eq!(body.trim_end(), "Hello!");
     let audit = world.get("/api/v1/audit?limit=1").await.json();
     assert_eq!(audit["entries"][0]["action"], "message.read");
     assert_eq!(audit["entries"][0]["actor"], "admin");
@@ -159,6 +162,54 @@ async fn administrators_read_the_content_and_it_is_audited() {
         .await
         .json();
     assert_eq!(older["entries"][0]["action"], "token.add");
+}
+
+#[tokio::test]
+async fn leaving_a_list_and_pictures_in_html_have_fields_of_their_own() {
+    let world = World::new();
+    let more = json!({
+        "html": "<img src=\"cid:logo\">",
+        "unsubscribe": { "url": "https://shop.example/leave?u=7", "one_click": true },
+        "attachments": [{
+            "filename": "logo.png",
+            "content_type": "image/png",
+            "content": "iVBORw0KGgo=",
+            "content_id": "logo",
+        }],
+    });
+    let (_, path) = submitted(&world, more).await;
+    let mail = world.get(&format!("{path}/raw")).await.text;
+    for wanted in [
+        "List-Unsubscribe: <https://shop.example/leave?u=7>\r\n",
+        "List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n",
+        "Content-ID: <logo>\r\n",
+        "multipart/related",
+    ] {
+        assert!(mail.contains(wanted), "{wanted:?} is not in {mail}");
+    }
+    let wrong = json!({
+        "from": "a@shop.example",
+        "to": "user@gmail.com",
+        "text": "Hello!",
+        "unsubscribe": { "one_click": true },
+        "attachments": [{
+            "filename": "logo.png",
+            "content_type": "image/png",
+            "content": "",
+            "content_id": "a> <b",
+        }],
+    });
+    let answer = world
+        .call(&world.admin, "POST", "/api/v1/messages", wrong)
+        .await;
+    assert_eq!(answer.status.as_u16(), 422);
+    let pointers: Vec<_> = answer.json()["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["pointer"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(pointers, ["/attachments/0/content_id", "/unsubscribe"]);
 }
 
 #[tokio::test]

@@ -32,6 +32,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
         &[
             "outflow-core",
             "outflow-ports",
+            "outflow-mail",
             "outflow-config",
             "outflow-telemetry",
         ],
