@@ -104,7 +104,7 @@ pub struct Found {
 #[derive(Debug, Default)]
 pub struct Recovered {
     /// All flows that have live messages, with how many of them are ready.
-    pub flows: Vec<(FlowId, FlowKey, u32)>,
+    pub flows: Vec<(FlowId, Arc<FlowKey>, u32)>,
     /// What was reserved of each limit.
     pub limits: BTreeMap<LimitKey, SavedLimit>,
     /// Until when the far end asked to be left alone, by what it spoke of. What

@@ -134,7 +134,7 @@ impl Store for EmbeddedStore {
         let flows = flows.filter_map(|(index, flow)| {
             let flow = flow.as_ref().filter(|flow| flow.live > 0)?;
             let ready = flow.due.len() + flow.fresh.len();
-            Some((FlowId(index as u32), (*flow.key).clone(), ready))
+            Some((FlowId(index as u32), Arc::clone(&flow.key), ready))
         });
         let limits = self.index.limits.iter();
         let limits = limits.map(|(key, reserved)| (key.clone(), reserved.limit.clone()));

@@ -5,7 +5,7 @@
 //! force before the first send); the node's ports: [`timed_store`], [`transports`] and
 //! [`accounts`] with [`relays`] and [`exchangers`], [`resolver`]; what is told:
 //! [`logs`], [`metrics`], [`health`], [`deliveries`]; [`submission`] (messages
-//! over SMTP); [`files`], [`tls`], [`unbuilt`].
+//! over SMTP); [`files`], [`memory`], [`tls`], [`unbuilt`].
 
 pub mod accounts;
 pub mod deliveries;
@@ -14,6 +14,7 @@ pub mod files;
 pub mod gate;
 pub mod health;
 pub mod logs;
+pub mod memory;
 pub mod metrics;
 pub mod relays;
 pub mod resolver;

@@ -32,6 +32,7 @@ use super::accounts::Accounts;
 use super::deliveries::Deliveries;
 use super::files::{self, FilesError};
 use super::logs::{LogError, Telling};
+use super::memory;
 use super::resolver::{self, DirectoryError};
 use super::submission::{self, Certificate};
 use super::timed_store::TimedStore;
@@ -158,6 +159,7 @@ impl Server {
         let ended = watched(thread.map_err(ServeError::System)?)?;
         let (stop, stopped) = watch::channel(false);
         runtime.spawn(chores::run(state.clone(), until(stopped.clone())));
+        runtime.spawn(memory::keep_small(until(stopped.clone())));
         let is_secure = tls.is_some();
         let smtp = submission.as_ref().map(|it| it.address);
         let mut submitting = None;

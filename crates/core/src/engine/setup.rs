@@ -36,9 +36,15 @@ impl Engine {
     }
 
     /// Takes over a flow that the store knew before the start.
-    pub fn adopt_flow(&mut self, now: &Now, id: FlowId, key: FlowKey, actions: &mut Vec<Action>) {
+    pub fn adopt_flow(
+        &mut self,
+        now: &Now,
+        id: FlowId,
+        key: Arc<FlowKey>,
+        actions: &mut Vec<Action>,
+    ) {
         std::mem::swap(actions, &mut self.counter.actions);
-        self.adopt(now, id, Arc::new(key));
+        self.adopt(now, id, key);
         std::mem::swap(actions, &mut self.counter.actions);
     }
 

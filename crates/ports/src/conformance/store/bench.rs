@@ -78,7 +78,7 @@ impl<H: Harness> Bench<H> {
     }
 
     pub fn open(&mut self, flow: FlowId) {
-        let key = Arc::new(key_of(flow));
+        let key = key_of(flow);
         self.submit(StoreWork::OpenFlow { flow, key });
     }
 
@@ -277,8 +277,8 @@ impl<H: Harness> Bench<H> {
 }
 
 /// The key of a flow in these cases.
-pub(super) fn key_of(flow: FlowId) -> FlowKey {
-    FlowKey::to(Destination::isp(format!("isp-{flow}")))
+pub(super) fn key_of(flow: FlowId) -> Arc<FlowKey> {
+    Arc::new(FlowKey::to(Destination::isp(format!("isp-{flow}"))))
 }
 
 /// A message without anything special.

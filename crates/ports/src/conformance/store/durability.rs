@@ -169,7 +169,7 @@ fn flows_keep_their_numbers<H: Harness>(make: &dyn Fn() -> H) {
     let expected = vec![(OTHER, key_of(OTHER), 2)];
     assert_eq!(recovered.flows, expected, "flows with messages are told of");
     // A number without messages may name another flow from now on.
-    let key = std::sync::Arc::new(key_of(FlowId(9)));
+    let key = key_of(FlowId(9));
     bench.submit(crate::store::StoreWork::OpenFlow { flow: FLOW, key });
     bench.accept_plain(FLOW, 1);
     let recovered = bench.restart();

@@ -194,7 +194,7 @@ impl Store for MemoryStore {
         let flows = flows.filter_map(|(index, flow)| {
             let flow = flow.as_ref().filter(|flow| flow.live > 0)?;
             let ready = flow.due.len() + flow.fresh.len();
-            Some((FlowId(index as u32), (*flow.key).clone(), ready))
+            Some((FlowId(index as u32), Arc::clone(&flow.key), ready))
         });
         Recovered {
             flows: flows.collect(),
