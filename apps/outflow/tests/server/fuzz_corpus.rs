@@ -10,11 +10,15 @@ use std::path::Path;
 mod journal;
 #[path = "../../../../fuzz/targets/settings.rs"]
 mod settings;
+#[path = "../../../../fuzz/targets/smtp_commands.rs"]
+mod smtp_commands;
+#[path = "../../../../fuzz/targets/smtp_replies.rs"]
+mod smtp_replies;
 #[path = "../../../../fuzz/targets/submit.rs"]
 mod submit;
 
-/// Damaged pieces of each file.
-const PIECES: u64 = 1_500;
+/// Damaged pieces for each target, made of all its files.
+const PIECES: usize = 4_500;
 
 /// Numbers that are the same each time.
 struct Numbers(u64);
@@ -44,7 +48,7 @@ fn damaged(whole: &[u8], numbers: &mut Numbers) -> Vec<u8> {
                 bytes.splice(to..to, piece);
             }
             4 => {
-                let words: [&[u8]; 8] = [
+                let words: [&[u8]; 10] = [
                     b"\"",
                     b"{",
                     b"]",
@@ -53,8 +57,10 @@ fn damaged(whole: &[u8], numbers: &mut Numbers) -> Vec<u8> {
                     b"\r\n",
                     b"\xff\xff\xff\xff",
                     b"@",
+                    b"\n.\r\n",
+                    b"250-",
                 ];
-                bytes.splice(at..at, words[numbers.below(8)].iter().copied());
+                bytes.splice(at..at, words[numbers.below(10)].iter().copied());
             }
             _ => bytes[at] ^= 1 << numbers.below(8),
         }
@@ -71,12 +77,13 @@ fn run(name: &str, target: fn(&[u8])) {
     let mut paths: Vec<_> = fs::read_dir(&folder).unwrap().collect();
     assert!(!paths.is_empty(), "{} is empty", folder.display());
     paths.sort_by_key(|entry| entry.as_ref().unwrap().path());
+    let pieces = PIECES.div_ceil(paths.len());
     for path in paths {
         let path = path.unwrap().path();
         let whole = fs::read(&path).unwrap();
         target(&whole);
         let mut numbers = Numbers(0x6f75_7466_6c6f_7731);
-        for piece in 0..PIECES {
+        for piece in 0..pieces {
             let bytes = damaged(&whole, &mut numbers);
             let done = catch_unwind(|| target(&bytes));
             let shown = String::from_utf8_lossy(&bytes);
@@ -98,4 +105,14 @@ fn damaged_settings_are_read_or_refused() {
 #[test]
 fn a_damaged_submission_is_planned_or_refused() {
     run("submit", submit::run);
+}
+
+#[test]
+fn whatever_a_mail_server_says_is_read_or_refused() {
+    run("smtp_replies", smtp_replies::run);
+}
+
+#[test]
+fn whatever_a_mail_client_says_is_taken_or_refused() {
+    run("smtp_commands", smtp_commands::run);
 }

@@ -23,5 +23,8 @@ mod limits;
 mod mx;
 mod operators;
 mod process;
+#[path = "../../../../crates/transport-smtp/tests/smtp/smtp_sink.rs"]
+mod smtp_sink;
 mod stops;
+mod submission;
 mod tls;

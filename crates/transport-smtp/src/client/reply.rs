@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use outflow_core::reply::{Reply, Stage};
 
-/// The most bytes of a line.
+/// The most bytes of a line, up to its LF.
 const LINE_BYTES_MAX: usize = 4_096;
 /// The most lines of a reply.
 const LINES_MAX: usize = 100;
@@ -129,13 +129,14 @@ impl ReplyReader {
         };
         let end = self.looked + at;
         let line = self.buffer.get(self.start..end).unwrap_or_default();
+        // Counted with its CR: whoever sees only that much of it counts it too.
+        if line.len() > LINE_BYTES_MAX {
+            return Err(Garbled::LongLine);
+        }
         let line = line.strip_suffix(b"\r").unwrap_or(line).to_vec();
         self.start = end + 1;
         self.looked = self.start;
-        match line.len() > LINE_BYTES_MAX {
-            true => Err(Garbled::LongLine),
-            false => Ok(Some(line)),
-        }
+        Ok(Some(line))
     }
 }
 

@@ -1,17 +1,22 @@
 //! Mail over real sockets: to a server that behaves, and to some that do not.
 //!
 //! Reading order: `server` (one that behaves), `certificates`, `world` (a
-//! transport under test); `conformance`, `delivery`, `exchangers`, `hostile`; `postfix` (a
-//! server that was not made for us).
+//! transport under test); `conformance`, `delivery`, `exchangers`, `hostile`; `peer`
+//! (what servers are asked that were not made for us): `postfix`, `exim`, `sink` with
+//! `smtp_sink`.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod certificates;
 mod conformance;
 mod delivery;
 mod exchangers;
+mod exim;
 mod hostile;
 #[path = "../../../mail/src/tests/letters.rs"]
 mod letters;
+mod peer;
 mod postfix;
 mod server;
+mod sink;
+mod smtp_sink;
 mod world;

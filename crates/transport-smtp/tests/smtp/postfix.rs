@@ -1,55 +1,33 @@
-//! Every awkward letter goes through a real Postfix, with STARTTLS and a login,
-//! and is read by Python's `email`. Needs root, as Postfix does.
+//! Every awkward letter goes through a real Postfix, in the open and over TLS,
+//! with every login. Needs root, as Postfix does.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
-use outflow_core::reply::{Reply, Stage};
-use outflow_transport_smtp::{Login, Relay, Tls};
+use outflow_core::reply::Stage;
+use outflow_transport_smtp::Tls;
 
 use crate::certificates;
 use crate::letters::letters;
-use crate::world::{World, parcel, relay};
+use crate::peer::{Courier, Mode, answers, failed, id, run, said, wait};
 
-/// Looks at what only shows itself by looking.
-const LOOK: Duration = Duration::from_millis(50);
-const LOOKS_MAX: usize = 1_200;
+const PACKAGES: &str = "postfix sasl2-bin libsasl2-modules";
 
 /// A Postfix of its own, in a temporary folder.
 struct Postfix {
     folder: PathBuf,
-    port: u16,
-}
-
-fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| {
-        let program = command.get_program().to_string_lossy().into_owned();
-        panic!(
-            "{program}: {error}. Install it: \
-             apt-get install postfix sasl2-bin libsasl2-modules python3"
-        )
-    });
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {errors}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
-fn id(kind: &str, user: &str) -> u32 {
-    run(Command::new("id").args([kind, user])).parse().unwrap()
+    modes: Vec<Mode>,
 }
 
 impl Postfix {
     fn start() -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
         let folder = std::env::temp_dir().join(format!("outflow-postfix-{}", std::process::id()));
-        let postfix = Self { folder, port };
+        let postfix = Self {
+            folder,
+            modes: Mode::all(),
+        };
         postfix.write();
         let log = fs::File::create(postfix.at("log")).unwrap();
         let status = Command::new("postfix")
@@ -59,10 +37,11 @@ impl Postfix {
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .stdin(Stdio::null())
-            .status();
-        assert!(status.unwrap().success(), "{}", postfix.log());
-        let is_up = || TcpStream::connect(("127.0.0.1", port)).is_ok();
-        assert!(wait(is_up), "Postfix does not answer: {}", postfix.log());
+            .status()
+            .unwrap_or_else(|error| panic!("postfix: {error}: apt-get install {PACKAGES}"));
+        assert!(status.success(), "{}", postfix.log());
+        let are_up = postfix.modes.iter().all(|mode| answers(mode.port));
+        assert!(are_up, "Postfix does not answer: {}", postfix.log());
         postfix
     }
 
@@ -111,17 +90,14 @@ virtual_uid_maps = static:{uid}
 virtual_gid_maps = static:{gid}
 smtpd_tls_cert_file = {folder}/cert.pem
 smtpd_tls_key_file = {folder}/key.pem
-smtpd_tls_security_level = encrypt
-smtpd_sasl_auth_enable = yes
 smtpd_sasl_local_domain = mail.test
-smtpd_relay_restrictions = permit_sasl_authenticated, reject
+smtpd_relay_restrictions =
 smtpd_recipient_restrictions = reject_non_fqdn_recipient, permit_sasl_authenticated, reject
 "
         );
         fs::write(self.at("etc/main.cf"), main).unwrap();
-        let master = format!(
-            "127.0.0.1:{} inet n - n - - smtpd
-cleanup unix n - n - 0 cleanup
+        let mut master = String::from(
+            "cleanup unix n - n - 0 cleanup
 qmgr unix n - n 300 1 qmgr
 tlsmgr unix - - n 1000? 1 tlsmgr
 rewrite unix - - n - - trivial-rewrite
@@ -136,23 +112,29 @@ anvil unix - - n - 1 anvil
 showq unix n - n - - showq
 postlog unix-dgram n - n - 1 postlogd
 ",
-            self.port
         );
+        for mode in &self.modes {
+            master.push_str(&service(mode));
+        }
         fs::write(self.at("etc/master.cf"), master).unwrap();
         let passwords = self.at("etc/sasl/sasldb2");
-        let sasl = format!(
-            "pwcheck_method: auxprop\nauxprop_plugin: sasldb\nmech_list: PLAIN LOGIN\n\
-             sasldb_path: {}\n",
-            passwords.display()
-        );
-        fs::write(self.at("etc/sasl/smtpd.conf"), sasl).unwrap();
+        for login in self.modes.iter().filter_map(|mode| mode.login) {
+            let sasl = format!(
+                "pwcheck_method: auxprop\nauxprop_plugin: sasldb\nmech_list: {login}\n\
+                 sasldb_path: {}\n",
+                passwords.display()
+            );
+            fs::write(self.at(&format!("etc/sasl/{login}.conf")), sasl).unwrap();
+        }
         let password = self.at("password");
         fs::write(&password, "secret").unwrap();
-        run(Command::new("saslpasswd2")
+        let mut command = Command::new("saslpasswd2");
+        command
             .args(["-c", "-p", "-u", "mail.test", "-f"])
             .arg(&passwords)
             .arg("outflow")
-            .stdin(fs::File::open(&password).unwrap()));
+            .stdin(fs::File::open(&password).unwrap());
+        run(&mut command, PACKAGES);
         chown(&passwords, Some(owner), None).unwrap();
     }
 
@@ -176,76 +158,80 @@ impl Drop for Postfix {
     }
 }
 
-fn wait(holds: impl Fn() -> bool) -> bool {
-    (0..LOOKS_MAX).any(|_| {
-        let held = holds();
-        if !held {
-            sleep(LOOK);
+/// The service of a mode, under a name that the log shows.
+fn service(mode: &Mode) -> String {
+    let mut options = vec![format!("syslog_name={}", mode.name())];
+    let mut add = |option: &str| options.push(option.to_owned());
+    match mode.tls {
+        Tls::Implicit => add("smtpd_tls_wrappermode=yes"),
+        Tls::Starttls => add("smtpd_tls_security_level=encrypt"),
+        _ => {
+            add("smtputf8_enable=no");
+            add("smtpd_discard_ehlo_keywords=chunking,smtputf8");
         }
-        held
-    })
-}
-
-fn protected(port: u16, ca_file: &Path, password: &str) -> Relay {
-    Relay {
-        ca_file: Some(ca_file.to_owned()),
-        login: Some(Login {
-            user: "outflow".to_owned(),
-            password: password.to_owned(),
-        }),
-        ..relay(port, Tls::Starttls)
     }
+    match mode.login {
+        Some(login) => {
+            add("smtpd_sasl_auth_enable=yes");
+            add(&format!("smtpd_sasl_path={login}"));
+        }
+        None => {
+            add("smtpd_recipient_restrictions=reject_non_fqdn_recipient,reject_unauth_destination")
+        }
+    }
+    let options = options.join(" -o ");
+    let port = mode.port;
+    format!("127.0.0.1:{port} inet n - n - - smtpd -o {options}\n")
 }
 
 #[test]
-fn a_real_server_takes_every_letter_and_python_reads_it() {
+fn postfix_takes_every_letter_in_every_way() {
     let postfix = Postfix::start();
-    let mut world = World::new();
-    let mut expected = Vec::new();
-    for (session, chunking) in [(0, true), (1, false)] {
-        world.set(&Relay {
-            chunking,
-            ..protected(postfix.port, &postfix.at("cert.pem"), "secret")
-        });
-        world.ready(session);
-        for (no, letter) in letters().into_iter().enumerate() {
-            let mut content = letter.content;
-            content.message_id = format!("<{session}.{no}@example.com>");
-            let became = world.send(session, parcel(&letter.envelope, &content));
-            let name = letter.name;
-            assert!(became.reply.is_accepted(), "{name}: {:?}", became.reply);
-            assert!(became.lives, "{name}");
-            expected.push(String::from_utf8(content.to_bytes()).unwrap());
+    let ca_file = postfix.at("cert.pem");
+    let mut courier = Courier::new();
+    for mode in &postfix.modes {
+        let name = mode.name();
+        let mut relay = mode.relay(&ca_file, "secret");
+        for chunking in [true, false] {
+            relay.chunking = chunking;
+            let taken = courier.send_all(&relay, !mode.is_open());
+            assert_eq!(
+                taken,
+                letters().len() - usize::from(mode.is_open()),
+                "{name}"
+            );
         }
-        let nobody = crate::letters::envelope("nobody@nowhere");
-        let content = crate::letters::content("x", "y");
-        let refused = world.send(session, parcel(&nobody, &content));
-        let Reply::Said { stage, code, .. } = refused.reply else {
-            panic!("{:?}", refused.reply);
-        };
-        assert_eq!((stage, code, refused.lives), (Stage::Recipient, 504, true));
+        let (stage, code, text) = said(&courier.send_to(&relay, "nobody@nowhere"));
+        assert_eq!((stage, code), (Stage::Recipient, 504), "{name}: {text}");
+        if mode.login.is_some() {
+            let refused = courier.refused(&mode.relay(&ca_file, "wrong"));
+            let (stage, code, _) = said(&refused);
+            assert_eq!((stage, code), (Stage::Auth, 535), "{name}: {refused:?}");
+        }
+        if mode.is_overheard() {
+            relay.insecure = false;
+            let (stage, text) = failed(&courier.refused(&relay));
+            assert_eq!(stage, Stage::Auth, "{name}");
+            assert!(
+                text.contains("not sent over an open line"),
+                "{name}: {text}"
+            );
+        }
     }
-    assert!(
-        wait(|| postfix.mails() == expected.len()),
-        "{} of {} came: {}",
-        postfix.mails(),
-        expected.len(),
-        postfix.log()
-    );
-    let json = postfix.at("expected.json");
-    fs::write(&json, format!("[{}]", expected.join(","))).unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/smtp/read_mail.py");
-    let inbox = postfix.at("mail/inbox/new");
-    run(Command::new("python3").arg(script).arg(json).arg(inbox));
-    world.set(&protected(postfix.port, &postfix.at("cert.pem"), "wrong"));
-    let refused = world.refused(2);
-    let is_login = matches!(
-        refused,
-        Reply::Said {
-            stage: Stage::Auth,
-            code: 535,
-            ..
-        }
-    );
-    assert!(is_login, "{refused:?}");
+    let count = courier.expected.len();
+    let came = wait(|| postfix.mails() == count);
+    assert!(came, "{} of {count}: {}", postfix.mails(), postfix.log());
+    courier.read(&postfix.folder, &postfix.at("mail/inbox/new"));
+    let log = postfix.log();
+    for mode in &postfix.modes {
+        let Some(login) = mode.login else { continue };
+        let (name, method) = (
+            format!(" {}/", mode.name()),
+            format!("sasl_method={login},"),
+        );
+        let lines = log.lines();
+        let came = lines.filter(|line| line.contains(&name) && line.contains(&method));
+        let expected = 2 * (letters().len() - usize::from(mode.is_open()));
+        assert_eq!(came.count(), expected, "{name}: {log}");
+    }
 }
