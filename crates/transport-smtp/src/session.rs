@@ -11,6 +11,7 @@ use outflow_ports::parcel::ParcelRef;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout};
 
+use crate::berths::{Berths, Claim};
 use crate::client::Output;
 use crate::connect;
 use crate::exchangers::{Exchangers, Missing};
@@ -38,6 +39,8 @@ pub(crate) struct Session {
     pub relay: Arc<Prepared>,
     pub destination: Destination,
     pub outbox: Arc<Outbox>,
+    pub berths: Arc<Berths>,
+    pub claim: Claim,
     /// Told why a session could not be opened.
     pub on_failed: OnFailed,
 }
@@ -49,6 +52,11 @@ impl Session {
         let _leaving = Leaving {
             opening: self.opening,
             outbox: Arc::clone(&self.outbox),
+        };
+        // Dropped after the connection, whichever way that ends.
+        let _berth = tokio::select! {
+            berth = Arc::clone(&self.berths).take(self.claim.clone()) => berth,
+            () = given_up(&mut jobs) => return,
         };
         let limit = self.relay.client.timeouts.open;
         let opened = tokio::select! {

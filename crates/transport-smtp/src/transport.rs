@@ -17,6 +17,7 @@ use outflow_ports::transport::{Transport, TransportWork};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Sender, channel};
 
+use crate::berths::{Berths, Claim};
 use crate::connect::unreachable;
 use crate::outbox::{Duty, Opening, Outbox, Wake};
 use crate::relay::{Prepared, Relay, RelayError};
@@ -88,6 +89,7 @@ pub struct SmtpTransport {
     handle: SmtpHandle,
     runtime: Handle,
     outbox: Arc<Outbox>,
+    berths: Arc<Berths>,
     on_failed: OnFailed,
     sessions: BTreeMap<SessionRef, Known>,
     openings: u64,
@@ -120,6 +122,7 @@ impl SmtpTransport {
             handle: SmtpHandle::default(),
             runtime,
             outbox: Arc::new(Outbox::new(wake)),
+            berths: Arc::default(),
             on_failed: Arc::new(on_failed),
             sessions: BTreeMap::new(),
             openings: 0,
@@ -163,6 +166,8 @@ impl SmtpTransport {
             relay,
             destination: destination.clone(),
             outbox: Arc::clone(&self.outbox),
+            berths: Arc::clone(&self.berths),
+            claim: Claim::new(account, destination),
             on_failed: Box::new(move |destination, reply| {
                 on_failed(FailedOpen {
                     account: &name,

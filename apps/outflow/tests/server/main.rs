@@ -23,5 +23,7 @@ mod limits;
 mod mx;
 mod operators;
 mod process;
+mod receiver;
+mod sink;
 mod stops;
 mod tls;

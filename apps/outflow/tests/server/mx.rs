@@ -1,74 +1,13 @@
 //! Mail straight to the servers that DNS names.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-use std::thread;
 
 use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::dns::{DnsServer, MX, Mood};
 use crate::process::{Place, message, show, submit, wait_for, wait_state};
-
-/// A server that takes all mail.
-struct Sink {
-    address: SocketAddr,
-    taken: Arc<Mutex<Vec<String>>>,
-}
-
-impl Sink {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let taken = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&taken);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let kept = Arc::clone(&kept);
-                // A client may hang up whenever it likes.
-                thread::spawn(move || drop(talk(stream, &kept)));
-            }
-        });
-        Self { address, taken }
-    }
-
-    fn recipients(&self) -> Vec<String> {
-        self.taken.lock().unwrap().clone()
-    }
-}
-
-fn talk(stream: TcpStream, taken: &Mutex<Vec<String>>) -> std::io::Result<()> {
-    let mut out = stream.try_clone()?;
-    let mut lines = BufReader::new(stream).lines();
-    out.write_all(b"220 sink\r\n")?;
-    let mut recipient = String::new();
-    while let Some(line) = lines.next().transpose()? {
-        let command = line.to_ascii_uppercase();
-        if command.starts_with("RCPT TO:<") {
-            recipient = line["RCPT TO:<".len()..]
-                .split('>')
-                .next()
-                .unwrap()
-                .to_owned();
-        }
-        if command == "DATA" {
-            out.write_all(b"354 go\r\n")?;
-            for line in lines.by_ref() {
-                if line? == "." {
-                    break;
-                }
-            }
-            taken.lock().unwrap().push(recipient.clone());
-        }
-        if command == "QUIT" {
-            return out.write_all(b"221 bye\r\n");
-        }
-        out.write_all(b"250 2.0.0 Ok\r\n")?;
-    }
-    Ok(())
-}
+use crate::sink::Sink;
 
 /// A server whose `mx` account finds its way by `dns` to the port of `sink`.
 fn configure(place: &Place, dns: &DnsServer, sink: &Sink, more: &str) {
