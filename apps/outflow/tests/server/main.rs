@@ -20,10 +20,15 @@ mod first;
 mod fuzz_corpus;
 mod kills;
 mod limits;
+mod mail_kills;
 mod mx;
 mod operators;
+#[allow(dead_code, reason = "the tests of the transport use the rest")]
+#[path = "../../../../crates/transport-smtp/tests/smtp/postfix.rs"]
+mod postfix;
 mod process;
 mod receiver;
 mod sink;
 mod stops;
+mod submitter;
 mod tls;

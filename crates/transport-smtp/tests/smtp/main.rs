@@ -1,8 +1,8 @@
 //! Mail over real sockets: to a server that behaves, and to some that do not.
 //!
 //! Reading order: `server` (one that behaves), `certificates`, `world` (a
-//! transport under test); `conformance`, `delivery`, `exchangers`, `hostile`; `postfix` (a
-//! server that was not made for us).
+//! transport under test); `conformance`, `delivery`, `exchangers`, `hostile`; `postfix` and
+//! `real_server` (a server that was not made for us).
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod certificates;
@@ -13,5 +13,6 @@ mod hostile;
 #[path = "../../../mail/src/tests/letters.rs"]
 mod letters;
 mod postfix;
+mod real_server;
 mod server;
 mod world;
