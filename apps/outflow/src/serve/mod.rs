@@ -4,17 +4,19 @@
 //! [`server`] and [`wiring`] (everything put together), [`gate`] (what is in
 //! force before the first send); the node's ports: [`timed_store`], [`transports`] and
 //! [`accounts`] with [`relays`] and [`exchangers`], [`resolver`]; what is told:
-//! [`logs`], [`metrics`], [`health`], [`deliveries`]; [`submission`] (messages
+//! [`logs`] and [`paced`], [`metrics`], [`health`], [`dns_watch`], [`deliveries`]; [`submission`] (messages
 //! over SMTP); [`files`], [`tls`], [`unbuilt`].
 
 pub mod accounts;
 pub mod deliveries;
+pub mod dns_watch;
 pub mod exchangers;
 pub mod files;
 pub mod gate;
 pub mod health;
 pub mod logs;
 pub mod metrics;
+pub mod paced;
 pub mod relays;
 pub mod resolver;
 pub mod server;

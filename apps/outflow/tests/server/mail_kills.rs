@@ -22,7 +22,7 @@ use crate::kills::from_env;
 use crate::postfix::Postfix;
 use crate::process::{Place, Server, listed, message, wait_for};
 use crate::sink::wall;
-use crate::submitter::Submitter;
+use crate::submitter::{Submitter, address_of};
 
 const CONNECTIONS: usize = 8;
 
@@ -109,15 +109,6 @@ fn start(place: &Place, postfix: &Postfix, round: usize) -> Server {
     place.start()
 }
 
-fn smtp_of(server: &Server) -> SocketAddr {
-    let line = server
-        .greeting
-        .iter()
-        .find_map(|it| it.strip_prefix("smtp"));
-    let address = line.unwrap().split_whitespace().next();
-    address.unwrap().parse().unwrap()
-}
-
 /// Submits until told to stop or the server is gone.
 fn load(
     way: Way,
@@ -175,7 +166,7 @@ fn round(server: Server, round: usize, moment: Duration, next: &AtomicUsize, kno
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let loads = [Way::Http, Way::Http, Way::Smtp, Way::Smtp].map(|way| {
-            let parts = (server.client(), smtp_of(&server), server.token.clone());
+            let parts = (server.client(), address_of(&server), server.token.clone());
             let stop = &stop;
             (way, scope.spawn(move || load(way, parts, next, stop)))
         });

@@ -30,5 +30,6 @@ mod process;
 mod receiver;
 mod sink;
 mod stops;
+mod submission;
 mod submitter;
 mod tls;

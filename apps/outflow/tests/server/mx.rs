@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::dns::{DnsServer, MX, Mood};
-use crate::process::{Place, message, show, submit, wait_for, wait_state};
+use crate::process::{Place, message, metric, show, submit, wait_for, wait_state};
 use crate::sink::Sink;
 
 /// A server whose `mx` account finds its way by `dns` to the port of `sink`.
@@ -131,5 +131,23 @@ fn a_relay_is_used_also_if_no_dns_answers() {
     let id = accepted["accepted"][7]["id"].as_str().unwrap();
     let shown = wait_state(&mut client, id, "delivered");
     assert_eq!(shown["destination"], "host:d7.example", "{shown}");
+    // That DNS is away is not hidden, and the server is ready all the same.
+    let ready = wait_for("it is told", || {
+        let ready = client.get("/readyz").unwrap();
+        ready
+            .text
+            .contains("no DNS server answers")
+            .then_some(ready)
+    });
+    assert_eq!(ready.status, 200, "{}", ready.text);
+    assert_eq!(metric(&mut client, "outflow_dns_away "), Some(1.0));
+    dns.set_mood(Mood::Well);
+    dns.mx("back.example", 60, &[(10, "mx.example.net")]);
+    submit(&mut client, json!({ "to": "user@back.example" }));
+    wait_for("it is back", || {
+        (metric(&mut client, "outflow_dns_away ") == Some(0.0)).then_some(())
+    });
+    let ready = client.get("/readyz").unwrap();
+    assert_eq!(ready.json()["notes"], json!([]), "{}", ready.text);
     server.stop();
 }

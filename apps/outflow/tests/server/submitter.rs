@@ -7,11 +7,21 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::process::Server;
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection that has logged in.
 pub struct Submitter {
     lines: BufReader<TcpStream>,
+}
+
+/// Where a server takes messages over SMTP.
+pub fn address_of(server: &Server) -> SocketAddr {
+    let mut lines = server.greeting.iter();
+    let line = lines.find_map(|line| line.strip_prefix("smtp")).unwrap();
+    let address = line.split_whitespace().next();
+    address.unwrap().parse().unwrap()
 }
 
 impl Submitter {
