@@ -36,4 +36,4 @@ pub use client::timeouts::Timeouts;
 pub use exchangers::{Exchanger, Exchangers, Found, Missing};
 pub use relay::{Relay, RelayError, Target};
 pub use tls::TlsError;
-pub use transport::{FailedOpen, SmtpHandle, SmtpTransport};
+pub use transport::{Opened, SmtpHandle, SmtpTransport};

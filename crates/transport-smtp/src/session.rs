@@ -30,8 +30,8 @@ pub(crate) struct Job {
     pub keys: Arc<Keyring>,
 }
 
-/// Hears why a session could not be opened.
-pub(crate) type OnFailed = Box<dyn FnOnce(&Destination, &Reply) + Send>;
+/// Hears whether a session was opened, and why it could not be.
+pub(crate) type OnOpened = Box<dyn FnOnce(&Destination, Result<(), &Reply>) + Send>;
 
 /// One session.
 pub(crate) struct Session {
@@ -41,8 +41,8 @@ pub(crate) struct Session {
     pub outbox: Arc<Outbox>,
     pub berths: Arc<Berths>,
     pub claim: Claim,
-    /// Told why a session could not be opened.
-    pub on_failed: OnFailed,
+    /// Told whether it was opened.
+    pub on_opened: OnOpened,
 }
 
 impl Session {
@@ -70,13 +70,14 @@ impl Session {
         };
         match opened.unwrap_or_else(|_| late()) {
             Ok(line) => {
+                (self.on_opened)(&self.destination, Ok(()));
                 let session = self.opening.session;
                 let event = Event::SessionReady { session };
                 self.outbox.tell(self.opening, event);
                 serve(&self.relay, line, jobs).await;
             }
             Err(reply) => {
-                (self.on_failed)(&self.destination, &reply);
+                (self.on_opened)(&self.destination, Err(&reply));
                 drop(jobs);
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Reading order: this file (from settings to the end of the process),
 //! [`server`] and [`wiring`] (everything put together), [`gate`] (what is in
-//! force before the first send); the node's ports: [`timed_store`], [`transports`] and
+//! force before the first send); the node's ports: [`timed_store`], [`transports`], [`troubles`] and
 //! [`accounts`] with [`relays`] and [`exchangers`], [`resolver`]; what is told:
 //! [`logs`] and [`paced`], [`metrics`], [`health`], [`dns_watch`], [`deliveries`]; [`submission`] (messages
 //! over SMTP); [`files`], [`tls`], [`unbuilt`].
@@ -24,6 +24,7 @@ pub mod submission;
 pub mod timed_store;
 pub mod tls;
 pub mod transports;
+pub mod troubles;
 pub mod unbuilt;
 pub mod wiring;
 

@@ -20,6 +20,7 @@ mod first;
 mod fuzz_corpus;
 mod kills;
 mod limits;
+mod logins;
 mod mail_kills;
 mod mx;
 mod operators;

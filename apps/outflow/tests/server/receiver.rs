@@ -310,6 +310,7 @@ fn the_receiver_never_sees_more_connections_than_the_cap() {
     let manner = Manner {
         data: Duration::from_millis(3),
         quit: Duration::from_millis(25),
+        ..Manner::default()
     };
     let (place, dns) = (Place::new("caps"), DnsServer::start());
     let (all, each, busy) = (Sink::with(manner), Sink::with(manner), Sink::with(manner));

@@ -23,6 +23,8 @@ pub struct Manner {
     pub data: Duration,
     /// Before it lets a client go that said QUIT.
     pub quit: Duration,
+    /// Whether it asks for a login, and refuses all.
+    pub refuses_logins: bool,
 }
 
 /// How many there are of something, and the most that there were at once.
@@ -129,6 +131,8 @@ impl Call {
         while let Some(line) = lines.next().transpose()? {
             let command = line.to_ascii_uppercase();
             let reply = match command.get(..4) {
+                Some("EHLO") if self.manner.refuses_logins => "250-sink\r\n250 AUTH PLAIN",
+                Some("AUTH") => "535 5.7.8 wrong password",
                 Some("EHLO") => "250-sink\r\n250 PIPELINING",
                 Some("MAIL") => {
                     mail_at = wall();
