@@ -6,20 +6,29 @@
 //! it when its connection is closed; one that opens meanwhile waits for that. It
 //! never waits for long: a goodbye has its time-out, and what the engine thinks
 //! is open fits into the caps by itself.
+//!
+//! It is the same with the connection rate: the engine knows of sessions, and a
+//! session that leads to another server for its next message connects anew. So
+//! all take turns here, too.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use outflow_core::account::AccountSpec;
 use outflow_core::destination::Destination;
+use outflow_core::limit::spec::Rate;
 use outflow_core::name::Name;
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 
 /// How many are taken, by account and by its destination.
 #[derive(Default)]
 struct Taken {
     accounts: BTreeMap<Name, u32>,
     destinations: BTreeMap<(Name, Destination), u32>,
+    /// When an account may connect next.
+    next: BTreeMap<Name, Instant>,
 }
 
 /// All berths.
@@ -36,6 +45,7 @@ pub(crate) struct Claim {
     destination: Destination,
     account_max: u32,
     destination_max: u32,
+    connect_rate: Option<Rate>,
 }
 
 impl Claim {
@@ -45,6 +55,7 @@ impl Claim {
             destination: destination.clone(),
             account_max: account.sessions.max_connections,
             destination_max: account.sessions.per_destination,
+            connect_rate: account.sessions.connect_rate,
         }
     }
 
@@ -90,6 +101,26 @@ impl Berths {
 pub(crate) struct Berth {
     claim: Claim,
     berths: Arc<Berths>,
+}
+
+impl Berth {
+    /// Waits until the account may connect.
+    pub async fn turn(&self) {
+        if let Some(rate) = self.claim.connect_rate {
+            sleep_until(self.next_turn(rate, Instant::now())).await;
+        }
+    }
+
+    /// When that is. The turn is taken, used or not.
+    fn next_turn(&self, rate: Rate, now: Instant) -> Instant {
+        let apart = Duration::from_nanos(rate.time_for(1).0);
+        let mut taken = self.berths.lock();
+        let next = taken.next.get(&self.claim.account);
+        let at = next.map_or(now, |next| now.max(*next));
+        let after = at.checked_add(apart).unwrap_or(at);
+        taken.next.insert(self.claim.account.clone(), after);
+        at
+    }
 }
 
 impl Drop for Berth {
