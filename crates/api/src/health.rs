@@ -29,6 +29,9 @@ pub struct Ready {
     ready: bool,
     /// Why not.
     reasons: Vec<String>,
+    /// What is amiss besides: the server does its work, but some messages wait
+    /// for it.
+    notes: Vec<String>,
 }
 
 /// Whether the process lives.
@@ -58,12 +61,18 @@ pub async fn readyz(State(state): State<ApiState>) -> Response {
     if !matches!(answer, Ok(Ok(_))) {
         reasons.push("the node does not answer".to_owned());
     }
+    let notes = state.readiness.notes();
     let ready = reasons.is_empty();
     let status = match ready {
         true => StatusCode::OK,
         false => StatusCode::SERVICE_UNAVAILABLE,
     };
-    (status, Json(Ready { ready, reasons })).into_response()
+    let answer = Ready {
+        ready,
+        reasons,
+        notes,
+    };
+    (status, Json(answer)).into_response()
 }
 
 /// Metrics in the text format of Prometheus.

@@ -40,6 +40,11 @@ pub trait Metrics: Send + Sync {
 pub trait Readiness: Send + Sync {
     /// Why it cannot, in words; empty if it can.
     fn reasons(&self) -> Vec<String>;
+
+    /// What is amiss though it can, in words.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// What one server takes at a time.

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::accept::accept;
 use crate::intake::House;
+use crate::observer::{Happened, Visit};
 use crate::room::Place;
 use crate::server::login::Token;
 use crate::server::reply::Reply;
@@ -34,6 +35,7 @@ pub(crate) struct Connection {
     /// What the client showed.
     token: Option<Token>,
     closing: watch::Receiver<bool>,
+    visit: Visit,
 }
 
 /// What a connection waits for.
@@ -62,6 +64,7 @@ impl Connection {
             session: Session::new(Arc::clone(&house.rules), line),
             wire: Wire::Open(stream),
             token: None,
+            visit: Visit::begin(peer, Arc::clone(&house.observer)),
             house,
             place,
             closing,
@@ -145,6 +148,9 @@ impl Connection {
     }
 
     async fn flush(&mut self) -> io::Result<()> {
+        for (code, status) in self.session.take_refusals() {
+            self.visit.tell(Happened::Refused { code, status });
+        }
         let replies = self.session.replies();
         if replies.is_empty() {
             return Ok(());
@@ -171,7 +177,9 @@ impl Connection {
         let is_admitted = self.house.doorkeeper.admit(token.as_str()).is_some();
         if is_admitted {
             self.token = Some(token);
+            self.visit.tell(Happened::LoggedIn);
         } else {
+            self.visit.tell(Happened::LoginRefused);
             sleep(self.house.settings.login_delay).await;
         }
         self.session.on_admitted(is_admitted);
@@ -211,6 +219,8 @@ impl Connection {
             Refused::NotStored => not_stored(),
         })?;
         let first = given.first().ok_or_else(not_stored)?;
+        let recipients = given.len();
+        self.visit.tell(Happened::Taken { recipients });
         Ok(MessageId::new(first.accepted_at, first.seq))
     }
 

@@ -16,6 +16,7 @@ use tokio_rustls::rustls::ServerConfig;
 
 use crate::connection::Connection;
 use crate::doorkeeper::Doorkeeper;
+use crate::observer::{Happened, Observer};
 use crate::room::Room;
 use crate::server::Rules;
 use crate::server::reply::Reply;
@@ -44,6 +45,8 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Gives Message-IDs to messages without one.
     pub naming: Naming,
+    /// Hears what happens.
+    pub observer: Arc<dyn Observer>,
     /// How TLS is spoken.
     pub tls: TlsWatch,
 }
@@ -54,6 +57,7 @@ pub(crate) struct House {
     pub doorkeeper: Arc<dyn Doorkeeper>,
     pub clock: Arc<dyn Clock>,
     pub naming: Naming,
+    pub observer: Arc<dyn Observer>,
     pub tls: TlsWatch,
     pub settings: Settings,
     pub rules: Arc<Rules>,
@@ -82,6 +86,7 @@ impl SmtpIntake {
             doorkeeper: parts.doorkeeper,
             clock: parts.clock,
             naming: parts.naming,
+            observer: parts.observer,
             tls: parts.tls,
             rules: Arc::new(settings.rules.clone()),
             room: Arc::new(room),
@@ -141,7 +146,10 @@ impl SmtpIntake {
         let _ = stream.set_nodelay(true);
         let Some(place) = self.house.room.enter(peer.ip()) else {
             let mut line = Vec::new();
-            Reply::new(421, "4.7.0", "too many connections: try again later").write(&mut line);
+            let (code, status) = (421, "4.7.0");
+            Reply::new(code, status, "too many connections: try again later").write(&mut line);
+            let refused = Happened::Refused { code, status };
+            self.house.observer.happened(peer.ip(), refused);
             // A fresh connection has room for a line; whoever does not hear it
             // sees it closed. The executor does not know yet that it has.
             let _ = stream.into_std().and_then(|mut open| open.write(&line));

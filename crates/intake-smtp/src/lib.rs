@@ -8,15 +8,16 @@
 //!
 //! Reading order: [`server`] (the protocol, without input and output);
 //! [`doorkeeper`] (who may submit what), [`marks`] (the `X-Outflow-` fields),
-//! [`accept`](mod@accept) (from a message to submissions); [`settings`], `room`
-//! (how much at once), `wire` and `connection` (one task each), [`intake`] (the
-//! port).
+//! [`accept`](mod@accept) (from a message to submissions); [`settings`],
+//! [`observer`] (who counts), `room` (how much at once), `wire` and `connection` (one
+//! task each), [`intake`] (the port).
 //!
 //! The application makes one [`SmtpIntake`]:
 //!
 //! ```ignore
 //! let (tls, watch) = tokio::sync::watch::channel(Some(config));
-//! let parts = Parts { intake, doorkeeper, clock, naming: Naming::of(random), tls: watch };
+//! let naming = Naming::of(random);
+//! let parts = Parts { intake, doorkeeper, clock, naming, observer, tls: watch };
 //! let smtp = SmtpIntake::bind(Settings::at(listen), parts).await?;
 //! tokio::spawn(smtp.serve(async move { shutdown.cancelled().await }));
 //! tls.send(Some(renewed)); // on SIGHUP
@@ -27,6 +28,7 @@ mod connection;
 pub mod doorkeeper;
 pub mod intake;
 pub mod marks;
+pub mod observer;
 mod room;
 pub mod server;
 pub mod settings;
@@ -35,4 +37,5 @@ mod wire;
 pub use accept::accept;
 pub use doorkeeper::{Doorkeeper, Pass};
 pub use intake::{Clock, Parts, SmtpIntake, TlsWatch};
+pub use observer::{Happened, Observer};
 pub use settings::Settings;

@@ -16,7 +16,9 @@ use crate::parcel::ParcelRef;
     reason = "the line above each variant speaks of its fields"
 )]
 pub enum TransportWork<'a> {
-    /// Open a session; answered by `SessionReady` or `SessionClosed`.
+    /// Open a session; answered by `SessionReady` or `SessionClosed`. It counts
+    /// against the account's caps together with those that are still closing,
+    /// and waits for them.
     Open {
         session: SessionRef,
         account: &'a AccountSpec,

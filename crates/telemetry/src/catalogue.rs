@@ -5,6 +5,8 @@
 //! to wait at a limit) is no event: the engine counts it where it happens, and
 //! a snapshot brings the counts.
 
+use std::net::IpAddr;
+
 use outflow_core::class::Class;
 use outflow_core::engine::action::Alert;
 use outflow_core::flow::FlowKey;
@@ -86,6 +88,11 @@ pub enum Event<'a> {
     Swept { action: Sweep, matches: &'a Match },
     /// A request was answered.
     Requested(Requested<'a>),
+    /// DNS has not answered for as long as messages wait for it, or it answers
+    /// again.
+    Dns { is_away: bool },
+    /// Something happened where messages are submitted over SMTP.
+    Submission(Submission<'a>),
     /// Something else that a person may want to read, from a part of the server
     /// that is named.
     Noted {
@@ -293,4 +300,51 @@ pub struct Requested<'a> {
     pub status: u16,
     /// From the end of its head to the end of the answer's head.
     pub duration: Nanos,
+}
+
+/// What happened to a client of the submission port.
+#[derive(Clone, Copy, Debug)]
+#[expect(
+    missing_docs,
+    reason = "the line above each variant speaks of its fields"
+)]
+pub enum Submission<'a> {
+    /// It came.
+    Connected { peer: IpAddr },
+    /// It left.
+    Left { peer: IpAddr },
+    /// Its token was known.
+    LoggedIn { peer: IpAddr },
+    /// Its token was not.
+    LoginRefused { peer: IpAddr },
+    /// A message for so many recipients is durable.
+    Taken { peer: IpAddr, recipients: u64 },
+    /// It was told no, or later: code and status.
+    Refused { peer: IpAddr, reply: &'a str },
+}
+
+impl Submission<'_> {
+    /// The word used in logs.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Connected { .. } => "connected",
+            Self::Left { .. } => "left",
+            Self::LoggedIn { .. } => "logged_in",
+            Self::LoginRefused { .. } => "login_refused",
+            Self::Taken { .. } => "taken",
+            Self::Refused { .. } => "refused",
+        }
+    }
+
+    /// Where the client is.
+    pub const fn peer(&self) -> IpAddr {
+        match self {
+            Self::Connected { peer }
+            | Self::Left { peer }
+            | Self::LoggedIn { peer }
+            | Self::LoginRefused { peer }
+            | Self::Taken { peer, .. }
+            | Self::Refused { peer, .. } => *peer,
+        }
+    }
 }

@@ -102,12 +102,24 @@ metrics! {
         "Bytes that the store made durable.";
     STORE_FAILING = Gauge "outflow_store_failing" []
         "1 while the store does not take records and nothing is sent, else 0.";
+    DNS_AWAY = Gauge "outflow_dns_away" []
+        "1 while no DNS server has answered for as long as messages wait for it (`dns.patience`), else 0. It is back when the next question is answered.";
     ALERTS = Counter "outflow_alerts_total" ["alert"]
         "Things that a person should know: `store_failing`, `store_recovered`, `ledger_away`, `authentication` (an account's log-in is refused), `worker_lost` (a delivery got no answer by its deadline).";
     HTTP_REQUESTS = Counter "outflow_http_requests_total" ["method", "route", "status"]
         "Requests answered, by the template of their route.";
     HTTP_REQUEST_SECONDS = Histogram "outflow_http_request_seconds" ["method", "route"]
         "Time from a request to its answer.";
+    SUBMISSION_CONNECTIONS = Gauge "outflow_submission_connections" []
+        "Connections to the submission port (SMTP) that are open.";
+    SUBMISSION_CONNECTED = Counter "outflow_submission_connections_total" []
+        "Connections that the submission port took.";
+    SUBMISSION_MESSAGES = Counter "outflow_submission_messages_total" []
+        "Messages that the submission port acknowledged, each with all its recipients.";
+    SUBMISSION_LOGINS = Counter "outflow_submission_logins_total" ["result"]
+        "Tokens that were shown at the submission port: `known`, `refused`.";
+    SUBMISSION_REFUSED = Counter "outflow_submission_refused_total" ["reply"]
+        "Replies of the submission port that said no or later, by code and enhanced status: `452 4.3.1`. What each means is in the page on submission.";
     LOG_LINES_DROPPED = Counter "outflow_log_lines_dropped_total" ["log"]
         "Lines that were not written because their writer did not keep up: of the `server` log, of the log of `attempts`.";
     BUILD_INFO = Gauge "outflow_build_info" ["version"]

@@ -4,7 +4,7 @@
 //!
 //! In reading order: [`catalogue`] (all that happens), [`sink`] (where it goes);
 //! [`declarations`] (every metric, with its documentation), [`metrics`] (what is
-//! counted), `destinations`, `requests` and `histogram` (where), [`snapshot`]
+//! counted), `destinations`, `requests`, `submissions` and `histogram` (where), [`snapshot`]
 //! (what is so now), `render` and `exposition` (the page), [`mod@reference`] (the
 //! documentation); [`logs`] (what people read), [`attempts`] (a line for every
 //! attempt), `line` and `address` (how a line is written), [`writer`] (who
@@ -26,6 +26,7 @@ mod render;
 mod requests;
 pub mod sink;
 pub mod snapshot;
+mod submissions;
 pub mod writer;
 
 pub use attempts::AttemptLog;

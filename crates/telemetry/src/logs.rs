@@ -15,7 +15,7 @@ use outflow_core::time::Wall;
 
 use crate::address;
 use crate::attempts;
-use crate::catalogue::{Event, Level, Settled};
+use crate::catalogue::{Event, Level, Settled, Submission};
 use crate::line::Line;
 use crate::sink::Sink;
 use crate::writer::Writer;
@@ -137,6 +137,25 @@ impl Logs {
                 line.number("status", u64::from(request.status));
                 line.millis("duration_ms", request.duration);
             }
+            Event::Dns { is_away } => line.text(
+                "text",
+                match is_away {
+                    true => {
+                        "no DNS server answers: domains that are not well known count as their \
+                         own destination, and mail straight to their servers waits"
+                    }
+                    false => "DNS answers again",
+                },
+            ),
+            Event::Submission(what) => {
+                line.text("what", what.as_str());
+                line.show("peer", &what.peer());
+                match what {
+                    Submission::Taken { recipients, .. } => line.number("recipients", *recipients),
+                    Submission::Refused { reply, .. } => line.text("reply", reply),
+                    _ => {}
+                }
+            }
             Event::Noted { part, text, .. } => {
                 line.text("part", part);
                 line.text("text", &self.shown(text));
@@ -232,6 +251,7 @@ pub fn level(event: &Event<'_>) -> Level {
     match event {
         Event::Alert(Alert::StoreFailing | Alert::Authentication { .. }) => Level::Error,
         Event::Alert(Alert::StoreRecovered) => Level::Info,
+        Event::Dns { is_away: true } => Level::Warn,
         Event::Alert(_) | Event::Died { .. } | Event::IntakeRefused { .. } => Level::Warn,
         Event::Requested(request) if request.status >= 500 => Level::Warn,
         Event::Noted { level, .. } => *level,
@@ -244,12 +264,14 @@ pub fn level(event: &Event<'_>) -> Level {
         | Event::AccountRemoved { .. }
         | Event::Paused { .. }
         | Event::Resumed { .. }
+        | Event::Dns { is_away: false }
         | Event::Swept { .. } => Level::Info,
         Event::Accepted { .. }
         | Event::Attempted(_)
         | Event::Deferred { .. }
         | Event::Settled(_)
         | Event::Committed(_)
+        | Event::Submission(_)
         | Event::Requested(_) => Level::Debug,
     }
 }
@@ -280,6 +302,9 @@ pub fn name(event: &Event<'_>) -> &'static str {
         Event::Resumed { .. } => "resumed",
         Event::Swept { .. } => "swept",
         Event::Requested(_) => "requested",
+        Event::Dns { is_away: true } => "dns_away",
+        Event::Dns { is_away: false } => "dns_back",
+        Event::Submission(_) => "submission",
         Event::Noted { .. } => "noted",
     }
 }

@@ -15,6 +15,7 @@ use crate::destinations::Destinations;
 use crate::histogram::{Histogram, LONG, SHORT};
 use crate::requests::Requests;
 use crate::sink::{Sink, Slot};
+use crate::submissions::Submissions;
 
 pub use crate::exposition::CONTENT_TYPE;
 pub use crate::snapshot::{Depth, LimitNow, Snapshot};
@@ -89,8 +90,10 @@ pub struct Metrics {
     pub(crate) records: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) store_failing: AtomicBool,
+    pub(crate) dns_away: AtomicBool,
     pub(crate) alerts: [AtomicU64; ALERTS.len()],
     pub(crate) requests: Requests,
+    pub(crate) submissions: Submissions,
 }
 
 impl Metrics {
@@ -112,8 +115,10 @@ impl Metrics {
             records: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             store_failing: AtomicBool::new(false),
+            dns_away: AtomicBool::new(false),
             alerts: Default::default(),
             requests: Requests::default(),
+            submissions: Submissions::default(),
         }
     }
 
@@ -189,6 +194,8 @@ impl Sink for Metrics {
                 self.bytes.fetch_add(commit.bytes, Relaxed);
             }
             Event::Requested(request) => self.requests.count(request),
+            Event::Dns { is_away } => self.dns_away.store(*is_away, Relaxed),
+            Event::Submission(what) => self.submissions.count(what),
             Event::Started(_)
             | Event::Stopping
             | Event::Stopped

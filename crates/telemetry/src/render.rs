@@ -122,10 +122,12 @@ impl Metrics {
         page.begin(&declared::STORE_COMMIT);
         page.histogram(&declared::STORE_COMMIT, &[], &self.commit_seconds.read());
         let failing = u64::from(self.store_failing.load(Relaxed));
+        let dns_away = u64::from(self.dns_away.load(Relaxed));
         for (metric, count) in [
             (&declared::STORE_RECORDS, self.records.load(Relaxed)),
             (&declared::STORE_BYTES, self.bytes.load(Relaxed)),
             (&declared::STORE_FAILING, failing),
+            (&declared::DNS_AWAY, dns_away),
         ] {
             page.begin(metric);
             page.count(metric, &[], count);
@@ -147,6 +149,7 @@ impl Metrics {
         self.requests.read_seconds(|method, route, reading| {
             page.histogram(metric, &[method, route], reading);
         });
+        self.submissions.render(page);
         page.begin(&declared::LOG_LINES_DROPPED);
         for (log, dropped) in ["server", "attempts"].iter().zip(now.lines_dropped) {
             page.count(&declared::LOG_LINES_DROPPED, &[log], dropped);

@@ -10,12 +10,14 @@
 //! Reading order: [`client`] (the protocol, without input and output), [`relay`]
 //! (how an account reaches its server), [`exchangers`] (who takes a
 //! destination's mail), `tls`, `connect`, `wire` (a connection), `prepare` (from
-//! a parcel to a mail), `line` (a connection in use), `session` (one task each), `outbox` (what goes back to
-//! the node), [`transport`] (the port).
+//! a parcel to a mail), `line` (a connection in use), `berths` (how many there
+//! are), `session` (one task each), `outbox` (what goes back to the node),
+//! [`transport`] (the port).
 //!
 //! The application makes one [`SmtpTransport`], gives it a [`Relay`] for each
 //! account by its [`SmtpHandle`], and hands the transport to the node.
 
+mod berths;
 pub mod client;
 mod connect;
 pub mod exchangers;
@@ -34,4 +36,4 @@ pub use client::timeouts::Timeouts;
 pub use exchangers::{Exchanger, Exchangers, Found, Missing};
 pub use relay::{Relay, RelayError, Target};
 pub use tls::TlsError;
-pub use transport::{FailedOpen, SmtpHandle, SmtpTransport};
+pub use transport::{Opened, SmtpHandle, SmtpTransport};

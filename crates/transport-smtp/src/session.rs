@@ -11,6 +11,7 @@ use outflow_ports::parcel::ParcelRef;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout};
 
+use crate::berths::{Berth, Berths, Claim};
 use crate::client::Output;
 use crate::connect;
 use crate::exchangers::{Exchangers, Missing};
@@ -29,8 +30,8 @@ pub(crate) struct Job {
     pub keys: Arc<Keyring>,
 }
 
-/// Hears why a session could not be opened.
-pub(crate) type OnFailed = Box<dyn FnOnce(&Destination, &Reply) + Send>;
+/// Hears whether a session was opened, and why it could not be.
+pub(crate) type OnOpened = Box<dyn FnOnce(&Destination, Result<(), &Reply>) + Send>;
 
 /// One session.
 pub(crate) struct Session {
@@ -38,8 +39,10 @@ pub(crate) struct Session {
     pub relay: Arc<Prepared>,
     pub destination: Destination,
     pub outbox: Arc<Outbox>,
-    /// Told why a session could not be opened.
-    pub on_failed: OnFailed,
+    pub berths: Arc<Berths>,
+    pub claim: Claim,
+    /// Told whether it was opened.
+    pub on_opened: OnOpened,
 }
 
 impl Session {
@@ -50,9 +53,14 @@ impl Session {
             opening: self.opening,
             outbox: Arc::clone(&self.outbox),
         };
+        // Dropped after the connection, whichever way that ends.
+        let berth = tokio::select! {
+            berth = Arc::clone(&self.berths).take(self.claim.clone()) => berth,
+            () = given_up(&mut jobs) => return,
+        };
         let limit = self.relay.client.timeouts.open;
         let opened = tokio::select! {
-            opened = timeout(limit, open(&self.relay, &self.destination)) => opened,
+            opened = timeout(limit, open(&self.relay, &berth, &self.destination)) => opened,
             () = given_up(&mut jobs) => return,
         };
         let late = || {
@@ -62,13 +70,14 @@ impl Session {
         };
         match opened.unwrap_or_else(|_| late()) {
             Ok(line) => {
+                (self.on_opened)(&self.destination, Ok(()));
                 let session = self.opening.session;
                 let event = Event::SessionReady { session };
                 self.outbox.tell(self.opening, event);
-                serve(&self.relay, line, jobs).await;
+                serve(&self.relay, &berth, line, jobs).await;
             }
             Err(reply) => {
-                (self.on_failed)(&self.destination, &reply);
+                (self.on_opened)(&self.destination, Err(&reply));
                 drop(jobs);
             }
         }
@@ -77,17 +86,24 @@ impl Session {
 
 /// Opens a connection for a destination. There is none if only messages can say
 /// to whom, or if all of them are to be refused.
-async fn open(relay: &Prepared, destination: &Destination) -> Result<Option<Line>, Reply> {
+async fn open(
+    relay: &Prepared,
+    berth: &Berth,
+    destination: &Destination,
+) -> Result<Option<Line>, Reply> {
     match connect::hosts(relay, destination).await {
         Ok(hosts) if hosts.is_empty() => Ok(None),
-        Ok(hosts) => line::open(relay, hosts).await.map(Some),
+        Ok(hosts) => {
+            berth.turn().await;
+            line::open(relay, hosts).await.map(Some)
+        }
         Err(Missing::Never(_)) => Ok(None),
         Err(Missing::NotNow(why)) => Err(connect::unreachable(why)),
     }
 }
 
 /// Carries one message after the other.
-async fn serve(relay: &Prepared, mut line: Option<Line>, mut jobs: Receiver<Job>) {
+async fn serve(relay: &Prepared, berth: &Berth, mut line: Option<Line>, mut jobs: Receiver<Job>) {
     loop {
         let job = tokio::select! {
             job = jobs.recv() => job,
@@ -102,7 +118,7 @@ async fn serve(relay: &Prepared, mut line: Option<Line>, mut jobs: Receiver<Job>
         };
         let since = Instant::now();
         if let Target::Exchangers(exchangers) = &relay.target {
-            let steered = steer(relay, &**exchangers, &mut line, job.parcel.clone()).await;
+            let steered = steer(relay, berth, &**exchangers, &mut line, job.parcel.clone()).await;
             if let Err(Unsteered { reply, lives }) = steered {
                 job.duty.answer(reply, lives);
                 match lives {
@@ -150,6 +166,7 @@ struct Unsteered {
 /// Sees to it that the connection is to a server of the message's own domain.
 async fn steer(
     relay: &Prepared,
+    berth: &Berth,
     exchangers: &dyn Exchangers,
     line: &mut Option<Line>,
     parcel: Option<ParcelRef>,
@@ -174,7 +191,11 @@ async fn steer(
     // The rest of the time is for the message itself.
     let limit = relay.client.timeouts.delivery / STEERING;
     let late = || Err(connect::unreachable("timed out connecting".to_owned()));
-    let opened = timeout(limit, line::open(relay, hosts)).await;
+    let open = async {
+        berth.turn().await;
+        line::open(relay, hosts).await
+    };
+    let opened = timeout(limit, open).await;
     match opened.unwrap_or_else(|_| late()) {
         Ok(open) => {
             *line = Some(open);

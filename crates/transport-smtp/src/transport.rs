@@ -17,6 +17,7 @@ use outflow_ports::transport::{Transport, TransportWork};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Sender, channel};
 
+use crate::berths::{Berths, Claim};
 use crate::connect::unreachable;
 use crate::outbox::{Duty, Opening, Outbox, Wake};
 use crate::relay::{Prepared, Relay, RelayError};
@@ -26,19 +27,19 @@ use crate::session::{Job, Session};
 /// the last is answered.
 const JOBS_MAX: usize = 4;
 
-/// A session that could not be opened, for the log.
+/// A session that was to be opened, for those who watch.
 #[derive(Debug)]
-pub struct FailedOpen<'a> {
+pub struct Opened<'a> {
     /// Through which account.
     pub account: &'a Name,
     /// To whom.
     pub destination: &'a Destination,
-    /// What the far end, or the network, said.
-    pub reply: &'a Reply,
+    /// What the far end, or the network, said if it could not be.
+    pub result: Result<(), &'a Reply>,
 }
 
-/// Hears of sessions that could not be opened.
-type OnFailed = Arc<dyn Fn(FailedOpen<'_>) + Send + Sync>;
+/// Hears of sessions that were opened, and of those that could not be.
+type OnOpened = Arc<dyn Fn(Opened<'_>) + Send + Sync>;
 
 /// Relays by account. Clones lead to the same ones.
 #[derive(Clone, Default)]
@@ -88,7 +89,8 @@ pub struct SmtpTransport {
     handle: SmtpHandle,
     runtime: Handle,
     outbox: Arc<Outbox>,
-    on_failed: OnFailed,
+    berths: Arc<Berths>,
+    on_opened: OnOpened,
     sessions: BTreeMap<SessionRef, Known>,
     openings: u64,
     in_flight: usize,
@@ -106,21 +108,22 @@ impl fmt::Debug for SmtpTransport {
 impl SmtpTransport {
     /// A transport whose sessions run on `runtime`, which needs its I/O and time
     /// drivers. `wake` has the node look at its ports (the waker of the
-    /// pipeline's handle). `on_failed` hears why a session could not be opened:
-    /// the engine only learns that it was not.
+    /// pipeline's handle). `on_opened` hears why a session could not be opened:
+    /// the engine only learns that it was not; and which ones were.
     ///
     /// Accounts are given to [`SmtpTransport::handle`], before or later; a
     /// session of an account that is not known there does not open.
     pub fn new(
         runtime: Handle,
         wake: Wake,
-        on_failed: impl Fn(FailedOpen<'_>) + Send + Sync + 'static,
+        on_opened: impl Fn(Opened<'_>) + Send + Sync + 'static,
     ) -> Self {
         Self {
             handle: SmtpHandle::default(),
             runtime,
             outbox: Arc::new(Outbox::new(wake)),
-            on_failed: Arc::new(on_failed),
+            berths: Arc::default(),
+            on_opened: Arc::new(on_opened),
             sessions: BTreeMap::new(),
             openings: 0,
             in_flight: 0,
@@ -145,13 +148,13 @@ impl SmtpTransport {
         let opening = Opening { session, no };
         let (sender, jobs) = channel(JOBS_MAX);
         let name = account.id.clone();
-        let on_failed = Arc::clone(&self.on_failed);
+        let on_opened = Arc::clone(&self.on_opened);
         let Some(relay) = self.handle.get(&name) else {
             let reply = unreachable("the account has no SMTP server".to_owned());
-            on_failed(FailedOpen {
+            on_opened(Opened {
                 account: &name,
                 destination,
-                reply: &reply,
+                result: Err(&reply),
             });
             // It is answered like any other that fails.
             self.know(session, no, None, sender);
@@ -163,11 +166,13 @@ impl SmtpTransport {
             relay,
             destination: destination.clone(),
             outbox: Arc::clone(&self.outbox),
-            on_failed: Box::new(move |destination, reply| {
-                on_failed(FailedOpen {
+            berths: Arc::clone(&self.berths),
+            claim: Claim::new(account, destination),
+            on_opened: Box::new(move |destination, result| {
+                on_opened(Opened {
                     account: &name,
                     destination,
-                    reply,
+                    result,
                 });
             }),
         };

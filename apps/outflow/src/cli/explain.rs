@@ -170,8 +170,14 @@ fn waits_for(on: &WaitingOn, around: &Around, now: Timestamp) -> String {
         },
         None => plain(words::reason(&on.reason)),
     };
+    if let Some(account) = &on.account {
+        let _ = write!(line, " (account {})", plain(account));
+    }
     if let Some(until) = &on.until {
         let _ = write!(line, " until {}", when::both(until, now));
+    }
+    if let Some(detail) = &on.detail {
+        let _ = write!(line, ": {}", plain(detail));
     }
     line
 }

@@ -70,3 +70,17 @@ fn what_does_not_wait_says_so() {
         It does not wait: it is delivered since 2026-01-31T11:59:01.000Z.\n";
     assert_eq!(text(&explanation, &Around::default(), now()), wanted);
 }
+
+#[test]
+fn a_session_that_does_not_open_says_what_it_was_told() {
+    let on = WaitingOn {
+        reason: "no_session".to_owned(),
+        account: Some("relay".to_owned()),
+        detail: Some("535 5.7.8 wrong\u{1b} password".to_owned()),
+        ..WaitingOn::default()
+    };
+    assert_eq!(
+        waits_for(&on, &Around::default(), now()),
+        "a session, which cannot be opened (account relay): 535 5.7.8 wrong\u{fffd} password"
+    );
+}

@@ -56,6 +56,8 @@ pub struct WaitingOn {
     pub reason: String,
     pub limit: Option<String>,
     pub until: Option<String>,
+    pub account: Option<String>,
+    pub detail: Option<String>,
 }
 
 /// Something that happened to it.

@@ -34,6 +34,7 @@ pub fn reason(reason: &str) -> &str {
         "due_time" => "its time",
         "no_account" => "an account: its pool has none (`outflow accounts add`)",
         "no_account_ready" => "an account: all of its pool are busy, blocked or at their limits",
+        "no_session" => "a session, which cannot be opened",
         "unresolved" => "an answer to who hosts its domain",
         "paused" => "a pause to be lifted",
         "store_failing" => "the disk of the server, which does not take records",
@@ -47,6 +48,7 @@ pub fn reason_short(reason: &str) -> &str {
     match reason {
         "no_account" => "no account",
         "no_account_ready" => "account busy",
+        "no_session" => "no session",
         "store_failing" => "disk",
         "due_time" => "its time",
         other => other,

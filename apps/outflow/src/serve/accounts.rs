@@ -18,6 +18,7 @@ use outflow_transport_smtp::SmtpHandle;
 
 use super::relays;
 use super::transports::{Carrier, Carriers};
+use super::troubles::Troubles;
 
 /// Tells transports which accounts there are.
 pub struct Accounts {
@@ -31,6 +32,8 @@ pub struct Accounts {
     pub directory: Arc<Directory>,
     /// Where it is said that an account cannot be used.
     pub sink: Arc<dyn Sink>,
+    /// Why sessions do not open.
+    pub troubles: Troubles,
     /// All accounts, to read their files again.
     pub known: Mutex<BTreeMap<Name, Account>>,
 }
@@ -75,6 +78,7 @@ impl AccountSink for Accounts {
     fn put(&self, account: &Account) {
         let id = &account.spec.id;
         self.known().insert(id.clone(), account.clone());
+        self.troubles.put(id, &account.spec.pool);
         if !account.is_sandbox() {
             self.directory.begin_to_ask();
         }
@@ -98,6 +102,7 @@ impl AccountSink for Accounts {
         self.carriers.remove(&id);
         self.sandbox.forget(&id);
         self.smtp.forget(&id);
+        self.troubles.remove(&id);
     }
 }
 

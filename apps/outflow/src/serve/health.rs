@@ -25,6 +25,7 @@ pub struct Health {
     started: Instant,
     store_failing: AtomicBool,
     closing: AtomicBool,
+    dns_away: AtomicBool,
     /// When the store last did not take messages, in milliseconds since the
     /// start.
     refused_ms: AtomicU64,
@@ -40,6 +41,7 @@ impl Health {
             started: Instant::now(),
             store_failing: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            dns_away: AtomicBool::new(false),
             refused_ms: AtomicU64::new(NEVER),
         }
     }
@@ -79,6 +81,13 @@ impl Readiness for Health {
         }
         reasons
     }
+
+    fn notes(&self) -> Vec<String> {
+        let is_away = self.dns_away.load(Relaxed);
+        let note = "no DNS server answers: domains that are not well known count as their own \
+                    destination, and mail straight to their servers waits";
+        is_away.then(|| note.to_owned()).into_iter().collect()
+    }
 }
 
 impl Sink for Health {
@@ -91,6 +100,7 @@ impl Sink for Health {
                 reason: IntakeRefusal::NotStored,
                 ..
             } => self.refused_ms.store(self.now_ms(), Relaxed),
+            Event::Dns { is_away } => self.dns_away.store(*is_away, Relaxed),
             Event::Stopping => self.closing.store(true, Relaxed),
             _ => {}
         }

@@ -2,13 +2,14 @@
 //!
 //! Reading order: this file (from settings to the end of the process),
 //! [`server`] and [`wiring`] (everything put together), [`gate`] (what is in
-//! force before the first send); the node's ports: [`timed_store`], [`transports`] and
+//! force before the first send); the node's ports: [`timed_store`], [`transports`], [`troubles`] and
 //! [`accounts`] with [`relays`] and [`exchangers`], [`resolver`]; what is told:
-//! [`logs`], [`metrics`], [`health`], [`deliveries`]; [`submission`] (messages
+//! [`logs`] and [`paced`], [`metrics`], [`health`], [`dns_watch`], [`deliveries`]; [`submission`] (messages
 //! over SMTP); [`files`], [`memory`], [`tls`], [`unbuilt`].
 
 pub mod accounts;
 pub mod deliveries;
+pub mod dns_watch;
 pub mod exchangers;
 pub mod files;
 pub mod gate;
@@ -16,6 +17,7 @@ pub mod health;
 pub mod logs;
 pub mod memory;
 pub mod metrics;
+pub mod paced;
 pub mod relays;
 pub mod resolver;
 pub mod server;
@@ -23,6 +25,7 @@ pub mod submission;
 pub mod timed_store;
 pub mod tls;
 pub mod transports;
+pub mod troubles;
 pub mod unbuilt;
 pub mod wiring;
 

@@ -30,6 +30,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::accounts::Accounts;
 use super::deliveries::Deliveries;
+use super::dns_watch;
 use super::files::{self, FilesError};
 use super::logs::{LogError, Telling};
 use super::memory;
@@ -135,6 +136,7 @@ impl Server {
         let wake = Arc::new(move || waker.wake());
         let dns = DnsResolver::new(Arc::clone(&directory), executor.clone(), wake);
         let handle = sandbox.handle();
+        let watched_dns = Arc::clone(&directory);
         let (wiring, smtp) = Wiring::new(settings, &telling, node, handle, directory, executor);
         let state = ApiState::new(wiring.parts(settings, &store, &telling))?;
         let is_sandboxed = wiring.carriers.are_all_sandboxes();
@@ -153,6 +155,7 @@ impl Server {
             transport: Transports::new(wiring.carriers.clone(), sandbox, smtp),
             resolver: dns,
         };
+        let dns_sink = Arc::clone(&wiring.sink);
         let (gate, sink, engine) = (wiring.gate, wiring.sink, settings.engine());
         let begin = move |now: &Now| gate.begin(now, engine, ports, sink);
         let thread = outflow_pipeline::thread::spawn(inbox, surroundings()?, begin);
@@ -160,6 +163,11 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         runtime.spawn(chores::run(state.clone(), until(stopped.clone())));
         runtime.spawn(memory::keep_small(until(stopped.clone())));
+        runtime.spawn(dns_watch::watch(
+            watched_dns,
+            dns_sink,
+            until(stopped.clone()),
+        ));
         let is_secure = tls.is_some();
         let smtp = submission.as_ref().map(|it| it.address);
         let mut submitting = None;

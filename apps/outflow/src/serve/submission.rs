@@ -2,27 +2,32 @@
 //! door.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use outflow_api::ApiState;
 use outflow_api::grant::Scope;
 use outflow_config::Settings;
 use outflow_config::valid::machine::{Listener, TlsFiles};
 use outflow_core::time::Wall;
-use outflow_intake_smtp::{Clock, Doorkeeper, Parts, Pass, SmtpIntake};
+use outflow_intake_smtp::{Clock, Doorkeeper, Happened, Observer, Parts, Pass, SmtpIntake};
 use outflow_ports::intake::Intake;
 use outflow_ports::naming::Naming;
-use outflow_telemetry::catalogue::{Event, Level};
+use outflow_telemetry::catalogue::{self, Event, Level};
 use outflow_telemetry::sink::Sink;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio_rustls::rustls::ServerConfig;
 
+use super::paced::{Paced, and_more};
 use super::relays::machine_name;
 use super::server::ServeError;
 use super::tls;
 use super::wiring::SystemClock;
+
+/// Refused tokens are logged so often.
+const REFUSED_EVERY: Duration = Duration::from_secs(60);
 
 /// The tokens of the API, at the door of another listener.
 struct Door(ApiState);
@@ -37,6 +42,51 @@ impl Doorkeeper for Door {
             pools: known.pools.clone(),
             from_domains: known.from_domains.clone(),
         })
+    }
+}
+
+/// Counts what happens, and has tokens that are not known logged.
+struct Watch {
+    sink: Arc<dyn Sink>,
+    refused: Paced,
+}
+
+impl Observer for Watch {
+    fn happened(&self, peer: IpAddr, what: Happened) {
+        let reply;
+        let what = match what {
+            Happened::Connected => catalogue::Submission::Connected { peer },
+            Happened::Left => catalogue::Submission::Left { peer },
+            Happened::LoggedIn => catalogue::Submission::LoggedIn { peer },
+            Happened::LoginRefused => {
+                self.note_refused(peer);
+                catalogue::Submission::LoginRefused { peer }
+            }
+            Happened::Taken { recipients } => {
+                let recipients = recipients as u64;
+                catalogue::Submission::Taken { peer, recipients }
+            }
+            Happened::Refused { code, status } => {
+                reply = format!("{code} {status}");
+                let reply = reply.trim_end();
+                catalogue::Submission::Refused { peer, reply }
+            }
+        };
+        self.sink.emit(&Event::Submission(what));
+    }
+}
+
+impl Watch {
+    fn note_refused(&self, peer: IpAddr) {
+        if let Some(left_out) = self.refused.pass(Instant::now()) {
+            let more = and_more(left_out);
+            let text = format!("a client at {peer} showed a token that is not known{more}");
+            self.sink.emit(&Event::Noted {
+                level: Level::Warn,
+                part: "submission",
+                text: &text,
+            });
+        }
     }
 }
 
@@ -101,6 +151,10 @@ pub fn bind(
         doorkeeper: Arc::new(Door(state.clone())),
         clock: Arc::new(SystemClock),
         naming: Naming::of(process),
+        observer: Arc::new(Watch {
+            sink: Arc::clone(&sink),
+            refused: Paced::every(REFUSED_EVERY),
+        }),
         tls: watched,
     };
     let mut rules = outflow_intake_smtp::Settings::at(listener.address);
@@ -122,4 +176,44 @@ pub fn bind(
         address,
         certificate: Certificate { files, tls, sink },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::sync::{Arc, Mutex};
+
+    use outflow_intake_smtp::{Happened, Observer};
+    use outflow_telemetry::catalogue::Event;
+    use outflow_telemetry::sink::Sink;
+
+    use super::{Paced, REFUSED_EVERY, Watch};
+
+    #[derive(Debug, Default)]
+    struct Notes(Mutex<Vec<String>>);
+
+    impl Sink for Notes {
+        fn emit(&self, event: &Event<'_>) {
+            if let Event::Noted { text, .. } = event {
+                self.0.lock().unwrap().push((*text).to_owned());
+            }
+        }
+    }
+
+    #[test]
+    fn refused_tokens_are_noted_once_in_a_while() {
+        let notes = Arc::new(Notes::default());
+        let watch = Watch {
+            sink: Arc::clone(&notes) as Arc<dyn Sink>,
+            refused: Paced::every(REFUSED_EVERY),
+        };
+        for _ in 0..5 {
+            watch.happened(IpAddr::from([192, 0, 2, 1]), Happened::LoginRefused);
+        }
+        let notes = notes.0.lock().unwrap();
+        let [note] = notes.as_slice() else {
+            panic!("{notes:?}");
+        };
+        assert!(note.contains("192.0.2.1"), "{note}");
+    }
 }

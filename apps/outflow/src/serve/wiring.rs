@@ -18,7 +18,7 @@ use outflow_store_embedded::EmbeddedStore;
 use outflow_telemetry::catalogue::{Event, Level};
 use outflow_telemetry::sink::{Sink, Sinks};
 use outflow_transport_sandbox::SandboxHandle;
-use outflow_transport_smtp::{FailedOpen, SmtpTransport};
+use outflow_transport_smtp::{Opened, SmtpTransport};
 use tokio::runtime;
 
 use super::accounts::Accounts;
@@ -28,6 +28,7 @@ use super::logs::Telling;
 use super::metrics::MetricsPage;
 use super::resolver::ResolvedIntake;
 use super::transports::Carriers;
+use super::troubles::{Troubled, Troubles};
 
 /// The machine's wall clock.
 pub struct SystemClock;
@@ -54,6 +55,7 @@ pub struct Wiring {
     pub accounts: Arc<Accounts>,
     /// Where everything that happens goes.
     pub sink: Arc<dyn Sink>,
+    troubles: Troubles,
     directory: Arc<Directory>,
     health: Arc<Health>,
     events: Arc<Events>,
@@ -83,7 +85,8 @@ impl Wiring {
         ];
         sinks.extend(telling.attempts.clone().map(|log| log as _));
         let sink: Arc<dyn Sink> = Arc::new(Sinks(sinks));
-        let smtp = smtp(runtime, &node, Arc::clone(&sink));
+        let troubles = Troubles::default();
+        let smtp = smtp(runtime, &node, Arc::clone(&sink), troubles.clone());
         let carriers = Carriers::default();
         let accounts = Accounts {
             carriers: carriers.clone(),
@@ -91,6 +94,7 @@ impl Wiring {
             smtp: smtp.handle(),
             directory: Arc::clone(&directory),
             sink: Arc::clone(&sink),
+            troubles: troubles.clone(),
             known: Mutex::default(),
         };
         let wiring = Self {
@@ -100,6 +104,7 @@ impl Wiring {
             sandbox,
             accounts: Arc::new(accounts),
             sink,
+            troubles,
             directory,
             health,
             events,
@@ -119,7 +124,10 @@ impl Wiring {
     pub fn parts(&self, settings: &Settings, store: &EmbeddedStore, telling: &Telling) -> Parts {
         Parts {
             intake: self.intake(),
-            query: Arc::new(self.node.clone()),
+            query: Arc::new(Troubled {
+                node: self.node.clone(),
+                troubles: self.troubles.clone(),
+            }),
             control: Arc::clone(&self.gate) as _,
             registry: store.registry(),
             receipts: store.receipts(),
@@ -140,24 +148,32 @@ impl Wiring {
     }
 }
 
-/// Mail by SMTP. Why a session could not be opened is logged: the engine only
-/// learns that it was not.
-fn smtp(runtime: runtime::Handle, node: &Handle, sink: Arc<dyn Sink>) -> SmtpTransport {
+/// Mail by SMTP. Why a session could not be opened is logged and remembered: the
+/// engine only learns that it was not.
+fn smtp(
+    runtime: runtime::Handle,
+    node: &Handle,
+    sink: Arc<dyn Sink>,
+    troubles: Troubles,
+) -> SmtpTransport {
     let waker = node.waker();
     let wake = Arc::new(move || waker.wake());
-    SmtpTransport::new(runtime, wake, move |failed: FailedOpen<'_>| {
-        let FailedOpen {
+    SmtpTransport::new(runtime, wake, move |opened: Opened<'_>| {
+        let Opened {
             account,
             destination,
-            reply,
-        } = failed;
-        let said = said(reply);
-        let text = format!("account {account}: no session to {destination}: {said}");
-        sink.emit(&Event::Noted {
-            level: Level::Warn,
-            part: "smtp",
-            text: &text,
-        });
+            result,
+        } = opened;
+        let said = result.err().map(said);
+        if let Some(said) = &said {
+            let text = format!("account {account}: no session to {destination}: {said}");
+            sink.emit(&Event::Noted {
+                level: Level::Warn,
+                part: "smtp",
+                text: &text,
+            });
+        }
+        troubles.note(account, destination.to_string(), said);
     })
 }
 

@@ -1,5 +1,10 @@
 //! `kill -9` at random moments under load: every acknowledged message arrives,
 //! and only those that were under way arrive twice.
+//!
+//! Settlements are written in the order of the replies. So of what a process sent
+//! before a message that was seen to be settled, only what was under way beside
+//! it can be sent again: one on each other connection. All else that is sent
+//! again was sent after it, between that look and the kill.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -12,20 +17,23 @@ use serde_json::json;
 use crate::process::{Place, Taken, listed, message, metric, wait_for};
 use crate::stops::submit_until;
 
-fn from_env(name: &str, usual: usize) -> usize {
+/// A number from the environment, or the usual one.
+pub fn from_env(name: &str, usual: usize) -> usize {
     let text = std::env::var(name).ok();
     text.map_or(usual, |text| text.parse().expect("a number"))
 }
+
+const CONNECTIONS: usize = 64;
 
 #[test]
 fn every_acknowledged_message_survives_kill_9() {
     let rounds = from_env("OUTFLOW_KILL_ROUNDS", 50);
     let queued = from_env("OUTFLOW_KILL_QUEUED", 100_000);
     let place = Place::new("kills");
-    place.configure(
-        "[[account]]\nid = \"main\"\ntransport = \"sandbox\"\nmax_connections = 64\n\
-         sandbox = { latency = { p50 = \"5ms\", p99 = \"50ms\" } }\n",
-    );
+    place.configure(&format!(
+        "[[account]]\nid = \"main\"\ntransport = \"sandbox\"\nmax_connections = {CONNECTIONS}\n\
+         sandbox = {{ latency = {{ p50 = \"5ms\", p99 = \"50ms\" }} }}\n",
+    ));
     let mut server = place.start();
     queue(&mut server.client(), queued);
     let (mut acknowledged, mut settled) = (BTreeSet::new(), BTreeMap::new());
@@ -60,7 +68,7 @@ fn every_acknowledged_message_survives_kill_9() {
     let waiting = metric(&mut client, line);
     assert_eq!(waiting, Some(queued as f64), "of those without an account");
     taken.read_on(&place);
-    let taken = taken.messages;
+    let (taken, order) = (taken.messages, taken.order);
     for (id, processes) in taken.iter().filter(|(_, times)| times.len() > 1) {
         let distinct: BTreeSet<&u64> = processes.iter().collect();
         assert_eq!(
@@ -72,6 +80,10 @@ fn every_acknowledged_message_survives_kill_9() {
     }
     for (id, times) in &settled {
         assert_eq!(taken[id].len(), *times, "{id} was settled and sent again");
+    }
+    for (process, sent) in &order {
+        let again = again_beside_settled(*process, sent, &taken, &settled);
+        assert!(again < CONNECTIONS, "{again} of process {process}");
     }
     readiness.sort_unstable();
     eprintln!(
@@ -87,6 +99,22 @@ fn every_acknowledged_message_survives_kill_9() {
     );
     assert!(acknowledged.len() > rounds, "there was hardly any load");
     server.stop();
+}
+
+/// How many that a process sent before one that it was seen to have settled were
+/// sent again by a later one.
+fn again_beside_settled(
+    process: u64,
+    sent: &[String],
+    taken: &BTreeMap<String, Vec<u64>>,
+    settled: &BTreeMap<String, usize>,
+) -> usize {
+    let is_last = |id: &String| taken[id].last() == Some(&process);
+    let last_settled = sent
+        .iter()
+        .rposition(|id| settled.contains_key(id) && is_last(id));
+    let before = sent.iter().take(last_settled.unwrap_or(0));
+    before.filter(|id| !is_last(id)).count()
 }
 
 /// Messages that wait for good: their pool has no account.

@@ -20,11 +20,23 @@ mod first;
 mod fuzz_corpus;
 mod kills;
 mod limits;
+mod logins;
+mod mail_kills;
 mod mx;
 mod operators;
+#[allow(dead_code, reason = "the tests of the transport use the rest")]
+#[path = "../../../../crates/transport-smtp/tests/smtp/postfix_server.rs"]
+mod postfix_server;
 mod process;
+#[allow(dead_code, reason = "the tests of the transport use the rest")]
+#[path = "../../../../crates/transport-smtp/tests/smtp/programs.rs"]
+mod programs;
+mod receiver;
+mod sink;
 #[path = "../../../../crates/transport-smtp/tests/smtp/smtp_sink.rs"]
 mod smtp_sink;
 mod stops;
 mod submission;
+mod submission_counts;
+mod submitter;
 mod tls;

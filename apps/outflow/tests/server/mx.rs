@@ -1,74 +1,13 @@
 //! Mail straight to the servers that DNS names.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-use std::thread;
 
 use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::dns::{DnsServer, MX, Mood};
-use crate::process::{Place, message, show, submit, wait_for, wait_state};
-
-/// A server that takes all mail.
-struct Sink {
-    address: SocketAddr,
-    taken: Arc<Mutex<Vec<String>>>,
-}
-
-impl Sink {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let taken = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&taken);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let kept = Arc::clone(&kept);
-                // A client may hang up whenever it likes.
-                thread::spawn(move || drop(talk(stream, &kept)));
-            }
-        });
-        Self { address, taken }
-    }
-
-    fn recipients(&self) -> Vec<String> {
-        self.taken.lock().unwrap().clone()
-    }
-}
-
-fn talk(stream: TcpStream, taken: &Mutex<Vec<String>>) -> std::io::Result<()> {
-    let mut out = stream.try_clone()?;
-    let mut lines = BufReader::new(stream).lines();
-    out.write_all(b"220 sink\r\n")?;
-    let mut recipient = String::new();
-    while let Some(line) = lines.next().transpose()? {
-        let command = line.to_ascii_uppercase();
-        if command.starts_with("RCPT TO:<") {
-            recipient = line["RCPT TO:<".len()..]
-                .split('>')
-                .next()
-                .unwrap()
-                .to_owned();
-        }
-        if command == "DATA" {
-            out.write_all(b"354 go\r\n")?;
-            for line in lines.by_ref() {
-                if line? == "." {
-                    break;
-                }
-            }
-            taken.lock().unwrap().push(recipient.clone());
-        }
-        if command == "QUIT" {
-            return out.write_all(b"221 bye\r\n");
-        }
-        out.write_all(b"250 2.0.0 Ok\r\n")?;
-    }
-    Ok(())
-}
+use crate::process::{Place, message, metric, show, submit, wait_for, wait_state};
+use crate::sink::Sink;
 
 /// A server whose `mx` account finds its way by `dns` to the port of `sink`.
 fn configure(place: &Place, dns: &DnsServer, sink: &Sink, more: &str) {
@@ -192,5 +131,23 @@ fn a_relay_is_used_also_if_no_dns_answers() {
     let id = accepted["accepted"][7]["id"].as_str().unwrap();
     let shown = wait_state(&mut client, id, "delivered");
     assert_eq!(shown["destination"], "host:d7.example", "{shown}");
+    // That DNS is away is not hidden, and the server is ready all the same.
+    let ready = wait_for("it is told", || {
+        let ready = client.get("/readyz").unwrap();
+        ready
+            .text
+            .contains("no DNS server answers")
+            .then_some(ready)
+    });
+    assert_eq!(ready.status, 200, "{}", ready.text);
+    assert_eq!(metric(&mut client, "outflow_dns_away "), Some(1.0));
+    dns.set_mood(Mood::Well);
+    dns.mx("back.example", 60, &[(10, "mx.example.net")]);
+    submit(&mut client, json!({ "to": "user@back.example" }));
+    wait_for("it is back", || {
+        (metric(&mut client, "outflow_dns_away ") == Some(0.0)).then_some(())
+    });
+    let ready = client.get("/readyz").unwrap();
+    assert_eq!(ready.json()["notes"], json!([]), "{}", ready.text);
     server.stop();
 }

@@ -93,6 +93,8 @@ impl Place {
 pub struct Taken {
     /// For each message, in which processes.
     pub messages: BTreeMap<String, Vec<u64>>,
+    /// For each process, which messages, in order.
+    pub order: BTreeMap<u64, Vec<String>>,
     offset: u64,
 }
 
@@ -111,6 +113,7 @@ impl Taken {
             let line: Value = serde_json::from_str(line).unwrap();
             let id = line["id"].as_str().unwrap().to_owned();
             let process = line["process"].as_u64().unwrap();
+            self.order.entry(process).or_default().push(id.clone());
             self.messages.entry(id).or_default().push(process);
         }
     }

@@ -137,6 +137,11 @@ fn reason(waiting: &WaitingOn) -> String {
         (None, "no_account_ready") => {
             "an account: all of its pool are busy, blocked or at their limits".to_owned()
         }
+        (None, "no_session") => {
+            let account = waiting.account.as_deref().unwrap_or_default();
+            let detail = waiting.detail.as_deref().unwrap_or_default();
+            format!("a session, which account {account} cannot open: {detail}")
+        }
         (None, "unresolved") => "an answer to who hosts the domain".to_owned(),
         (None, "paused") => "a pause to be lifted".to_owned(),
         (None, "store_failing") => "the disk, which does not take records".to_owned(),

@@ -85,13 +85,18 @@ pub struct EventView {
 /// What stands before a message.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WaitingOn {
-    /// `limit`, `due_time`, `account_blocked`, `no_account`, `no_account_ready`, `unresolved`,
-    /// `paused`, `store_failing` or `draining`.
+    /// `limit`, `due_time`, `account_blocked`, `no_account`, `no_account_ready`, `no_session`,
+    /// `unresolved`, `paused`, `store_failing` or `draining`.
     pub reason: &'static str,
     /// The limit, if it is one.
     pub limit: Option<String>,
     /// Until when; null if nobody knows.
     pub until: Option<Stamp>,
+    /// The account, if it is about one.
+    pub account: Option<String>,
+    /// What the far end or the network said, if it is about a session that does
+    /// not open.
+    pub detail: Option<String>,
 }
 
 /// The id of a message.
@@ -234,6 +239,8 @@ impl WaitingOn {
             reason,
             limit: None,
             until,
+            account: None,
+            detail: None,
         }
     }
 
@@ -241,13 +248,18 @@ impl WaitingOn {
     pub fn of(obstacle: &Obstacle) -> Self {
         match obstacle {
             Obstacle::Limit { key, until } => Self {
-                reason: "limit",
                 limit: Some(key.to_string()),
-                until: until.map(Stamp),
+                ..Self::plain("limit", until.map(Stamp))
             },
-            Obstacle::AccountBlocked { until, .. } => {
-                Self::plain("account_blocked", Some(Stamp(*until)))
-            }
+            Obstacle::AccountBlocked { account, until } => Self {
+                account: Some(account.as_str().to_owned()),
+                ..Self::plain("account_blocked", Some(Stamp(*until)))
+            },
+            Obstacle::NoSession { account, why } => Self {
+                account: Some(account.as_str().to_owned()),
+                detail: Some(why.to_string()),
+                ..Self::plain("no_session", None)
+            },
             Obstacle::Deferred { until } => Self::plain("due_time", Some(Stamp(*until))),
             Obstacle::NoAccountReady => Self::plain("no_account_ready", None),
             Obstacle::NoAccount => Self::plain("no_account", None),

@@ -183,7 +183,7 @@ async fn the_page_is_one_file_that_loads_nothing() {
     assert!(policy.contains("default-src 'none'"));
     assert!(!page.text.contains("http://") && !page.text.contains("https://"));
     let ready = world.call("", "GET", "/readyz", Value::Null).await.json();
-    assert_eq!(ready, json!({ "ready": true, "reasons": [] }));
+    assert_eq!(ready, json!({ "ready": true, "reasons": [], "notes": [] }));
     let served = world
         .call("", "GET", "/openapi.json", Value::Null)
         .await

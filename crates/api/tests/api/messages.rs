@@ -50,7 +50,10 @@ async fn a_waiting_message_says_on_what_and_until_when() {
     assert_eq!(shown["deferred_ts"], unix);
     assert_eq!(
         shown["waiting_on"],
-        json!([{ "reason": "limit", "limit": "isp:google", "until": at }])
+        json!([{
+            "reason": "limit", "limit": "isp:google", "until": at,
+            "account": null, "detail": null,
+        }])
     );
     assert_eq!(shown["eta"], at);
     let explained = world.get(&format!("{path}/explain")).await.json();

@@ -38,6 +38,10 @@ pub enum Obstacle {
     /// No account of the pool has a session for it now: all are busy or being
     /// opened.
     NoAccountReady,
+    /// This account has no session for it, and this is why the last one could not
+    /// be opened. It is tried again. Told by whoever opens sessions: the engine
+    /// itself only knows that no account is ready.
+    NoSession { account: Name, why: Arc<str> },
     /// The pool has no account at all.
     NoAccount,
     /// Nobody knows yet who hosts the domain.
@@ -73,7 +77,7 @@ impl Explanation {
         self.waiting_on.retain(|obstacle| match obstacle {
             Obstacle::Limit { until: at, .. } => at.is_none_or(|at| at > until),
             Obstacle::AccountBlocked { until: at, .. } => *at > until,
-            Obstacle::NoAccountReady => false,
+            Obstacle::NoAccountReady | Obstacle::NoSession { .. } => false,
             _ => true,
         });
         self.waiting_on.insert(0, Obstacle::Deferred { until });

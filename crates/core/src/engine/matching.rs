@@ -88,9 +88,9 @@ impl Engine {
         let counter = &mut self.counter;
         while let Some(session) = counter.desk.pool_mut(id).next_close() {
             // Closing is not answered: the transport says goodbye in its own
-            // time, and a slot that waited for an answer could be lost. So for
-            // that moment the far end may see one session more than the cap;
-            // where it counts strictly, the cap is written one lower.
+            // time, and a slot that waited for an answer could be lost. That
+            // the far end sees no more than the cap meanwhile is the
+            // transport's to see to: what it is told to open waits for that.
             let pool = counter.desk.pool_mut(id);
             pool.session_closed(now.mono, session);
             let session = SessionRef { pool: id, session };

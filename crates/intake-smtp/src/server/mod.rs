@@ -118,6 +118,8 @@ pub struct Session {
     /// What came while the session waits.
     rest: Vec<u8>,
     replies: Vec<u8>,
+    /// Codes and statuses of replies that said no.
+    refusals: Vec<(u16, &'static str)>,
     output: Option<Output>,
     transaction: Option<Transaction>,
     has_greeted: bool,
@@ -140,6 +142,7 @@ impl Session {
             begun: Vec::new(),
             rest: Vec::new(),
             replies: Vec::new(),
+            refusals: Vec::new(),
             output: None,
             transaction: None,
             has_greeted: false,
@@ -172,6 +175,12 @@ impl Session {
     /// What is to be written, in one piece. Take it by clearing it.
     pub fn replies(&mut self) -> &mut Vec<u8> {
         &mut self.replies
+    }
+
+    /// The codes and statuses of replies that said no, since this was last asked.
+    /// There are few: whoever hears many is sent away.
+    pub fn take_refusals(&mut self) -> Vec<(u16, &'static str)> {
+        std::mem::take(&mut self.refusals)
     }
 
     /// Counts what was achieved: when it changes, the idle time begins anew. A
@@ -412,6 +421,9 @@ impl Session {
 
     fn say(&mut self, reply: &Reply) {
         reply.write(&mut self.replies);
+        if reply.code() >= 400 {
+            self.refusals.push((reply.code(), reply.status()));
+        }
     }
 
     /// Says no, and counts it.

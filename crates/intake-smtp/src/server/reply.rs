@@ -28,6 +28,11 @@ impl Reply {
         self.code
     }
 
+    /// The enhanced status; empty if it has none.
+    pub fn status(&self) -> &'static str {
+        self.status
+    }
+
     /// Writes the line. What could end it early becomes a space.
     pub fn write(&self, out: &mut Vec<u8>) {
         let cut = self.text.floor_char_boundary(TEXT_BYTES_MAX);

@@ -6,12 +6,12 @@ use outflow_core::class::Class;
 use outflow_core::message_id::MessageId;
 use outflow_core::name::Name;
 use outflow_core::time::Wall;
-use outflow_intake_smtp::Pass;
+use outflow_intake_smtp::{Happened, Pass};
 use outflow_mail::{Can, Mail, compose};
 use outflow_ports::intake::{Refused, Submission};
 use outflow_ports::letter::{Content, Envelope};
 
-use crate::clients::Client;
+use crate::clients::{Client, base64};
 use crate::world::World;
 
 const FROM: &str = "From: Ann <ann@example.com>\r\n";
@@ -307,4 +307,50 @@ fn shutdown_does_not_wait_for_ever() {
     world.shut_down();
     world.wait();
     assert_eq!(stuck.hear(), "");
+}
+
+#[test]
+fn everything_that_happens_at_the_door_is_told() {
+    let mut world = World::new(|_| {});
+    let (mut client, _) = Client::connect(&world);
+    let wrong = base64(b"\0user\0wrong");
+    client.ask("EHLO client.example\r\n");
+    assert!(
+        client
+            .ask(&format!("AUTH PLAIN {wrong}\r\n"))
+            .starts_with("535")
+    );
+    assert!(
+        client
+            .ask("MAIL FROM:<ann@example.com>\r\n")
+            .starts_with("530")
+    );
+    let right = base64(b"\0user\0token");
+    assert!(
+        client
+            .ask(&format!("AUTH PLAIN {right}\r\n"))
+            .starts_with("235")
+    );
+    client.send(&["b@example.net", "c@example.net"], FROM);
+    world.memory.refuse(Some(Refused::Busy));
+    assert!(client.send(&["b@example.net"], FROM).starts_with("452"));
+    assert!(client.ask("QUIT\r\n").starts_with("221"));
+    drop(client);
+    let seen = std::sync::Arc::clone(&world.seen);
+    world.shut_down();
+    world.wait();
+    let refused = |code, status| Happened::Refused { code, status };
+    assert_eq!(
+        *seen.0.lock().unwrap(),
+        [
+            Happened::Connected,
+            Happened::LoginRefused,
+            refused(535, "5.7.8"),
+            refused(530, "5.7.0"),
+            Happened::LoggedIn,
+            Happened::Taken { recipients: 2 },
+            refused(452, "4.3.1"),
+            Happened::Left,
+        ]
+    );
 }

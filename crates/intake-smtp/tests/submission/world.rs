@@ -1,12 +1,14 @@
 //! A server, with a node that keeps what it is given in memory.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use outflow_core::message::Seq;
 use outflow_core::time::Wall;
-use outflow_intake_smtp::{Clock, Doorkeeper, Parts, Pass, Settings, SmtpIntake};
+use outflow_intake_smtp::{
+    Clock, Doorkeeper, Happened, Observer, Parts, Pass, Settings, SmtpIntake,
+};
 use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
 use outflow_ports::naming::Naming;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
@@ -87,6 +89,17 @@ impl Doorkeeper for Tokens {
     }
 }
 
+/// What happened, in order.
+#[derive(Default)]
+pub struct Seen(pub Mutex<Vec<Happened>>);
+
+impl Observer for Seen {
+    fn happened(&self, peer: IpAddr, what: Happened) {
+        assert!(peer.is_loopback());
+        self.0.lock().unwrap().push(what);
+    }
+}
+
 struct Fixed;
 
 impl Clock for Fixed {
@@ -114,6 +127,7 @@ pub struct World {
     pub address: SocketAddr,
     pub memory: Arc<Memory>,
     pub tokens: Arc<Tokens>,
+    pub seen: Arc<Seen>,
     pub tls: watch::Sender<Option<Arc<ServerConfig>>>,
     shutdown: Option<oneshot::Sender<()>>,
     serving: JoinHandle<()>,
@@ -128,6 +142,7 @@ impl World {
             .unwrap();
         let memory = Arc::new(Memory::default());
         let tokens = Arc::new(Tokens::default());
+        let seen = Arc::new(Seen::default());
         let (tls, watch) = watch::channel(None);
         let mut settings = Settings::at(([127, 0, 0, 1], 0).into());
         settings.rules.hostname = "mail.example.com".to_owned();
@@ -138,6 +153,7 @@ impl World {
             doorkeeper: Arc::clone(&tokens) as Arc<dyn Doorkeeper>,
             clock: Arc::new(Fixed),
             naming: Naming::of(7),
+            observer: Arc::clone(&seen) as Arc<dyn Observer>,
             tls: watch,
         };
         let server = runtime.block_on(SmtpIntake::bind(settings, parts)).unwrap();
@@ -151,6 +167,7 @@ impl World {
             address,
             memory,
             tokens,
+            seen,
             tls,
             shutdown: Some(shutdown),
             serving,

@@ -1,6 +1,7 @@
 //! The page that Prometheus reads.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use outflow_core::class::Class;
 use outflow_core::engine::action::Alert;
@@ -11,7 +12,7 @@ use outflow_core::policy::scope::Scope;
 use outflow_core::policy::scope_set::ScopeSet;
 use outflow_core::schedule::waits::Waits;
 use outflow_core::time::Nanos;
-use outflow_telemetry::catalogue::{Commit, Event, Requested, Settled};
+use outflow_telemetry::catalogue::{Commit, Event, Requested, Settled, Submission};
 use outflow_telemetry::declarations::{ALL, Kind, find};
 use outflow_telemetry::metrics::{Bounds, Depth, LimitNow};
 use outflow_telemetry::{Metrics, Sink, Snapshot};
@@ -61,6 +62,20 @@ fn page() -> String {
             duration: Nanos::from_millis(1),
         }));
     }
+    let peer = IpAddr::from([192, 0, 2, 1]);
+    for what in [
+        Submission::Connected { peer },
+        Submission::Connected { peer },
+        Submission::LoginRefused { peer },
+        Submission::Refused {
+            peer,
+            reply: "535 5.7.8",
+        },
+        Submission::Left { peer },
+    ] {
+        metrics.emit(&Event::Submission(what));
+    }
+    metrics.emit(&Event::Dns { is_away: true });
     let mut waits = Waits {
         came: 4,
         waited: Nanos::from_millis(1_500),
@@ -126,6 +141,11 @@ fn the_page_says_what_was_counted() {
         "outflow_store_failing 1",
         r#"outflow_http_requests_total{method="GET",route="/api/v1/messages/{id}",status="200"} 2"#,
         r#"outflow_http_requests_total{method="GET",route="/api/v1/messages/{id}",status="other"} 1"#,
+        "outflow_submission_connections 1",
+        "outflow_submission_connections_total 2",
+        r#"outflow_submission_logins_total{result="refused"} 1"#,
+        r#"outflow_submission_refused_total{reply="535 5.7.8"} 1"#,
+        "outflow_dns_away 1",
         r#"outflow_log_lines_dropped_total{log="attempts"} 9"#,
         r#"outflow_build_info{version="1.2.3"} 1"#,
     ] {

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use outflow_core::destination::Destination;
+use outflow_core::limit::spec::Rate;
 use outflow_core::reply::{Enhanced, Reply, Stage};
+use outflow_core::time::Nanos;
 use outflow_transport_smtp::{Exchanger, Exchangers, Found, Missing, Relay, Target, Tls};
 
 use crate::server::{Manner, Server};
@@ -224,4 +227,28 @@ fn no_connection_carries_more_than_its_server_wants() {
     while one.goodbyes() == 0 {
         world.bell.wait(std::time::Duration::from_millis(5));
     }
+}
+
+#[test]
+fn connecting_anew_within_a_session_takes_turns_at_the_connection_rate() {
+    let Setting {
+        mut world,
+        one,
+        other,
+        ..
+    } = setting(Some("a.example"));
+    let per = Duration::from_millis(200);
+    world.account.sessions.connect_rate = Some(Rate {
+        count: 1,
+        per: Nanos::from_millis(200),
+    });
+    let began = Instant::now();
+    world.ready(0);
+    for to in ["1@a.example", "2@c.example", "3@a.example"] {
+        let became = world.send(0, simple(to));
+        assert!(became.reply.is_accepted(), "{to}: {:?}", became.reply);
+    }
+    assert_eq!((one.taken().len(), other.taken().len()), (2, 1));
+    // Three connections are two rests apart.
+    assert!(began.elapsed() >= 2 * per, "{:?}", began.elapsed());
 }

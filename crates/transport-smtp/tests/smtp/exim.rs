@@ -12,7 +12,8 @@ use outflow_transport_smtp::Tls;
 
 use crate::certificates;
 use crate::letters::letters;
-use crate::peer::{Courier, Mode, answers, failed, id, said, wait};
+use crate::peer::{Courier, Mode, failed, said};
+use crate::programs::{answers, id, wait};
 
 /// Gives Exim the user that it was built for, as nobody, in a namespace of its
 /// own: it is not installed here, since Debian has one mail server at a time.

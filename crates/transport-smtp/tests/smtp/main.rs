@@ -2,8 +2,8 @@
 //!
 //! Reading order: `server` (one that behaves), `certificates`, `world` (a
 //! transport under test); `conformance`, `delivery`, `exchangers`, `hostile`; `peer`
-//! (what servers are asked that were not made for us): `postfix`, `exim`, `sink` with
-//! `smtp_sink`.
+//! and `programs` (what servers are asked that were not made for us): `postfix` with
+//! `postfix_server`, `exim`, `sink` with `smtp_sink`.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod certificates;
@@ -16,6 +16,8 @@ mod hostile;
 mod letters;
 mod peer;
 mod postfix;
+mod postfix_server;
+mod programs;
 mod server;
 mod sink;
 mod smtp_sink;

@@ -2,23 +2,17 @@
 //! letters, signed, in each way that it can be reached; Python reads what came.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::thread::sleep;
-use std::time::Duration;
 
 use outflow_core::reply::{Reply, Stage};
 use outflow_mail::dkim::{DkimKey, Keyring};
 use outflow_transport_smtp::{Login, Relay, Tls};
 
 use crate::letters::{self, letters};
+use crate::programs::{free_ports, run};
 use crate::world::{World, parcel, relay};
-
-/// Looks at what only shows itself by looking.
-const LOOK: Duration = Duration::from_millis(50);
-const LOOKS_MAX: usize = 2_400;
 
 /// Debian's own, for which its packages of modules are made.
 const PYTHON: &str = "/usr/bin/python3";
@@ -26,45 +20,6 @@ const KEYS: [(&str, &[u8]); 2] = [
     ("rsa", include_bytes!("../../../mail/src/tests/rsa.pem")),
     ("ed", include_bytes!("../../../mail/src/tests/ed25519.pem")),
 ];
-
-/// What a program says that must succeed; `package` has it.
-pub fn run(command: &mut Command, package: &str) -> String {
-    let output = command.output().unwrap_or_else(|error| {
-        let program = command.get_program().to_string_lossy().into_owned();
-        panic!("{program}: {error}. Install it: apt-get install {package}")
-    });
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {errors}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
-/// The number of a user (`-u`) or a group (`-g`).
-pub fn id(kind: &str, user: &str) -> u32 {
-    let id = run(Command::new("id").args([kind, user]), "coreutils");
-    id.parse().unwrap()
-}
-
-pub fn wait(holds: impl Fn() -> bool) -> bool {
-    (0..LOOKS_MAX).any(|_| {
-        let held = holds();
-        if !held {
-            sleep(LOOK);
-        }
-        held
-    })
-}
-
-pub fn answers(port: u16) -> bool {
-    wait(|| TcpStream::connect(("127.0.0.1", port)).is_ok())
-}
-
-/// Ports that were free a moment ago.
-pub fn free_ports(count: usize) -> Vec<u16> {
-    let bind = |_| TcpListener::bind("127.0.0.1:0").unwrap();
-    let listeners: Vec<TcpListener> = (0..count).map(bind).collect();
-    let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
-    listeners.iter().map(port).collect()
-}
 
 /// One way to reach a server, at a port of its own. In the open it offers neither
 /// SMTPUTF8 nor CHUNKING.

@@ -17,7 +17,7 @@ use outflow_core::time::{Mono, Nanos, Now, Wall};
 use outflow_ports::letter::{Content, Envelope};
 use outflow_ports::parcel::{Parcel, ParcelError, ParcelRef, ParcelSource};
 use outflow_ports::transport::{Transport, TransportWork};
-use outflow_transport_smtp::{Relay, SmtpTransport, Timeouts, Tls};
+use outflow_transport_smtp::{Opened, Relay, SmtpTransport, Timeouts, Tls};
 use tokio::runtime::Runtime;
 
 use crate::letters;
@@ -126,9 +126,9 @@ impl World {
         let transport = SmtpTransport::new(
             runtime.handle().clone(),
             Arc::new(move || ringer.ring()),
-            move |failed| {
+            move |opened: Opened<'_>| {
                 let mut noted: std::sync::MutexGuard<'_, Vec<Reply>> = noted.lock().unwrap();
-                noted.push(failed.reply.clone());
+                noted.extend(opened.result.err().cloned());
             },
         );
         Self {
