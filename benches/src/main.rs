@@ -77,9 +77,9 @@ enum Bench {
         messages: u64,
         #[arg(long, default_value_t = 3)]
         rounds: usize,
-        /// Connections of Outflow's account; the default is Postfix's own.
-        #[arg(long, default_value_t = 20)]
-        connections: u32,
+        /// Connections of Outflow's account, if not the default.
+        #[arg(long)]
+        connections: Option<u32>,
         /// The sink does not offer CHUNKING.
         #[arg(long)]
         no_chunking: bool,

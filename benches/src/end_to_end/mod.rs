@@ -35,8 +35,8 @@ const LOOK: Duration = Duration::from_millis(10);
 pub struct Plan {
     pub messages: u64,
     pub rounds: usize,
-    /// Connections of Outflow's account: as many as Postfix has by default.
-    pub connections: u32,
+    /// Connections of Outflow's account, if not the default.
+    pub connections: Option<u32>,
     /// Whether the sink offers CHUNKING.
     pub chunking: bool,
     /// Whether Postfix takes part.
@@ -230,13 +230,15 @@ async fn postfix(side: Side, plan: Plan, sink: &Sink, meter: Meter<'_>) -> io::R
 /// The settings: a listener, an account without limits, and otherwise what is
 /// the default. Whoever relays to one host need not ask DNS, as Postfix does
 /// not.
-fn config(sink: SocketAddr, connections: u32) -> String {
+fn config(sink: SocketAddr, connections: Option<u32>) -> String {
+    let connections = connections.map(|most| format!("max_connections = {most}\n"));
     format!(
         "[smtp]\nlisten = \"127.0.0.1:0\"\n\
          [dns]\nlookups = \"never\"\n\
          [[account]]\nid = \"relay\"\ntransport = \"smtp\"\nhost = \"127.0.0.1\"\nport = {}\n\
-         tls = \"none\"\nmax_connections = {connections}\n",
-        sink.port()
+         tls = \"none\"\n{}",
+        sink.port(),
+        connections.unwrap_or_default()
     )
 }
 
