@@ -17,7 +17,6 @@ use rusqlite::{Connection as Database, OpenFlags};
 use serde_json::{Value, json};
 
 use crate::figures::{exact, median, short};
-use crate::http::{self, Connection};
 use crate::letters::Letter;
 use crate::preload::preload;
 use crate::server::{Scratch, Server, block_on, own_cpu, progress};
@@ -97,9 +96,7 @@ async fn outflow(count: u64) -> io::Result<Drain> {
         }
         tokio::time::sleep(LOOK).await;
     }
-    // The count runs ahead of the disk: a message is gone from the queue only
-    // when its settlement is durable.
-    while any_left(&server, &mut connection).await? {
+    while server.any_left(&mut connection).await? {
         tokio::time::sleep(LOOK / 4).await;
     }
     let took = began.elapsed();
@@ -118,16 +115,6 @@ async fn outflow(count: u64) -> io::Result<Drain> {
         server_cpu: cpu.as_secs_f64() / took.as_secs_f64(),
         client_cpu: own.as_secs_f64() / took.as_secs_f64(),
     })
-}
-
-/// Whether the server still holds a message that is not settled for good.
-async fn any_left(server: &Server, connection: &mut Connection) -> io::Result<bool> {
-    let path = "/api/v1/messages?state=sending&limit=1";
-    let answer = connection.call(&http::get(path, &server.token)).await?;
-    let page = answer.expect(200)?.json();
-    let items = page.get("messages").and_then(Value::as_array);
-    let is_last = page.get("next_cursor").is_none_or(Value::is_null);
-    Ok(items.is_none_or(|items| !items.is_empty()) || !is_last)
 }
 
 fn letter(no: u64) -> Letter {

@@ -9,6 +9,7 @@
 )]
 
 mod driver;
+mod end_to_end;
 mod engine;
 mod enqueue;
 mod fairness;
@@ -69,6 +70,23 @@ enum Bench {
         #[arg(long)]
         alone: bool,
     },
+    /// Mail from submission to an SMTP sink, beside Postfix.
+    #[command(name = "end_to_end")]
+    EndToEnd {
+        #[arg(long, default_value_t = 50_000)]
+        messages: u64,
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Connections of Outflow's account, if not the default.
+        #[arg(long)]
+        connections: Option<u32>,
+        /// The sink does not offer CHUNKING.
+        #[arg(long)]
+        no_chunking: bool,
+        /// Leave Postfix out, for profilers.
+        #[arg(long)]
+        alone: bool,
+    },
     /// Resident memory with a long queue, and how soon it is ready again.
     Memory {
         /// Messages in the queue.
@@ -125,6 +143,19 @@ fn run(bench: Bench) -> io::Result<Option<Value>> {
             rounds,
             alone,
         } => jobs::run(messages, rounds, !alone)?,
+        Bench::EndToEnd {
+            messages,
+            rounds,
+            connections,
+            no_chunking,
+            alone,
+        } => end_to_end::run(end_to_end::Plan {
+            messages,
+            rounds,
+            connections,
+            chunking: !no_chunking,
+            has_peer: !alone,
+        })?,
         Bench::Memory { messages } => memory::run(messages)?,
         Bench::Priority { messages, rate } => priority::run(messages, rate)?,
         Bench::Reading => reading::run()?,

@@ -45,6 +45,8 @@ pub struct Server {
     config: Option<PathBuf>,
     data: PathBuf,
     pub address: SocketAddr,
+    /// Where it takes mail over SMTP, if it does.
+    pub smtp: Option<SocketAddr>,
     pub token: String,
 }
 
@@ -59,13 +61,14 @@ impl Server {
             "" => None,
             text => Some(fs::write(&path, text).map(|()| path)?),
         };
-        let (child, address) = spawn(&data, config.as_deref())?;
+        let (child, Listens { address, smtp }) = spawn(&data, config.as_deref())?;
         let token = fs::read_to_string(data.join("admin-token"))?;
         let server = Self {
             child,
             config,
             data,
             address,
+            smtp,
             token: token.trim().to_owned(),
         };
         server.wait_ready().await?;
@@ -78,7 +81,8 @@ impl Server {
         self.child.kill()?;
         self.child.wait()?;
         let began = Instant::now();
-        (self.child, self.address) = spawn(&self.data, self.config.as_deref())?;
+        let (child, listens) = spawn(&self.data, self.config.as_deref())?;
+        (self.child, self.address, self.smtp) = (child, listens.address, listens.smtp);
         self.wait_ready().await?;
         Ok(began.elapsed())
     }
@@ -158,6 +162,18 @@ impl Server {
         Ok(values.sum())
     }
 
+    /// Whether it still holds a message that is not settled for good. Counters
+    /// run ahead of the disk: a message is gone from the queue only when its
+    /// settlement is durable.
+    pub async fn any_left(&self, connection: &mut Connection) -> io::Result<bool> {
+        let path = "/api/v1/messages?state=sending&limit=1";
+        let answer = connection.call(&http::get(path, &self.token)).await?;
+        let page = answer.expect(200)?.json();
+        let items = page.get("messages").and_then(Value::as_array);
+        let is_last = page.get("next_cursor").is_none_or(Value::is_null);
+        Ok(items.is_none_or(|items| !items.is_empty()) || !is_last)
+    }
+
     /// Where it keeps everything.
     pub fn data(&self) -> &Path {
         &self.data
@@ -185,7 +201,13 @@ impl Drop for Server {
     }
 }
 
-fn spawn(data: &Path, config: Option<&Path>) -> io::Result<(Child, SocketAddr)> {
+/// What a server says when it starts.
+struct Listens {
+    address: SocketAddr,
+    smtp: Option<SocketAddr>,
+}
+
+fn spawn(data: &Path, config: Option<&Path>) -> io::Result<(Child, Listens)> {
     let log = fs::File::create(data.with_extension("log"))?;
     let mut command = Command::new(binary()?);
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]);
@@ -198,7 +220,7 @@ fn spawn(data: &Path, config: Option<&Path>) -> io::Result<(Child, SocketAddr)> 
     let stdout = child.stdout.take();
     let stdout = stdout.ok_or_else(|| io::Error::other("the server has no output"))?;
     let mut said = String::new();
-    let mut address = None;
+    let (mut address, mut smtp) = (None, None);
     // It says this when it listens; from then on it says nothing but goodbye,
     // so nobody need go on reading.
     for line in BufReader::new(stdout).lines() {
@@ -206,6 +228,9 @@ fn spawn(data: &Path, config: Option<&Path>) -> io::Result<(Child, SocketAddr)> 
         let url = line.strip_prefix("address").map(str::trim);
         let url = url.and_then(|url| url.strip_prefix("http://"));
         address = address.or_else(|| url?.parse().ok());
+        let mail = line.strip_prefix("smtp").map(str::trim_start);
+        let mail = mail.and_then(|mail| mail.split(' ').next());
+        smtp = smtp.or_else(|| mail?.parse().ok());
         if line.starts_with("ready") {
             break;
         }
@@ -213,7 +238,7 @@ fn spawn(data: &Path, config: Option<&Path>) -> io::Result<(Child, SocketAddr)> 
         said.push('\n');
     }
     match address {
-        Some(address) => Ok((child, address)),
+        Some(address) => Ok((child, Listens { address, smtp })),
         None => {
             let _ = child.kill();
             let _ = child.wait();

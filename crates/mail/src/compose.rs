@@ -15,7 +15,8 @@ use mail_builder::headers::message_id::MessageId;
 use mail_builder::headers::raw::Raw;
 use mail_builder::headers::text::Text;
 use mail_builder::headers::url::URL;
-use mail_parser::MessageParser;
+use mail_parser::HeaderValue as Parsed;
+use mail_parser::parsers::MessageStream;
 use outflow_ports::letter::{Content, Envelope};
 
 use crate::address::{Address, AddressError, Mailbox};
@@ -182,13 +183,23 @@ fn whole(
     let bytes = STANDARD.decode(text).map_err(|_| ComposeError::Raw)?;
     let bytes = raw::shaped(&bytes, content, can)?;
     let header = bytes.get(..lines::body_start(&bytes)).unwrap_or_default();
-    let author = MessageParser::default()
-        .parse_headers(header)
-        .and_then(|message| {
-            let first = message.from()?.first()?.address.as_deref()?;
-            Address::parse(first).ok()
-        });
-    Ok((bytes, author.map(|author| author.domain().to_owned())))
+    let author_domain = author_domain(header);
+    Ok((bytes, author_domain))
+}
+
+/// The domain of the first address of the From field; of the last one, if there
+/// are several fields.
+fn author_domain(header: &[u8]) -> Option<String> {
+    let is_from =
+        |field: &&[u8]| lines::name(field).is_some_and(|it| it.eq_ignore_ascii_case("From"));
+    let field = lines::fields(header).filter(is_from).last()?;
+    let colon = field.iter().position(|byte| *byte == b':')?;
+    let value = field.get(colon + 1..)?;
+    let Parsed::Address(list) = MessageStream::new(value).parse_address() else {
+        return None;
+    };
+    let first = list.first()?.address.as_deref()?;
+    Some(Address::parse(first).ok()?.domain().to_owned())
 }
 
 fn composed(content: &Content) -> Result<(Vec<u8>, Option<String>), ComposeError> {

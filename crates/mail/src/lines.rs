@@ -20,10 +20,10 @@ pub(crate) fn has_crlf(bytes: &[u8]) -> bool {
 /// different ways (that is how mail is smuggled). The last line is ended as
 /// well.
 pub(crate) fn with_crlf(bytes: &[u8]) -> Vec<u8> {
-    let breaks = bytes.iter().filter(|byte| **byte == b'\n').count();
+    let breaks = memchr::memchr_iter(b'\n', bytes).count();
     let mut out = Vec::with_capacity(bytes.len() + breaks + 2);
     let mut rest = bytes;
-    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n')) {
+    while let Some(at) = memchr::memchr2(b'\r', b'\n', rest) {
         let (line, end) = rest.split_at(at);
         out.extend_from_slice(line);
         out.extend_from_slice(b"\r\n");
@@ -41,9 +41,15 @@ pub(crate) fn with_crlf(bytes: &[u8]) -> Vec<u8> {
 
 /// The longest line, without its end.
 pub(crate) fn longest(bytes: &[u8]) -> usize {
-    let lines = bytes.split(|byte| *byte == b'\n');
-    let length = |line: &[u8]| line.strip_suffix(b"\r").unwrap_or(line).len();
-    lines.map(length).max().unwrap_or(0)
+    let mut longest = 0;
+    let mut start = 0;
+    let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]);
+    for end in ends {
+        let line = bytes.get(start..end).unwrap_or_default();
+        longest = longest.max(line.strip_suffix(b"\r").unwrap_or(line).len());
+        start = end + 1;
+    }
+    longest
 }
 
 /// Where the body begins: behind the first empty line. `bytes` has CRLF.
@@ -51,7 +57,7 @@ pub(crate) fn body_start(bytes: &[u8]) -> usize {
     if bytes.starts_with(b"\r\n") {
         return 2;
     }
-    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
+    let end = memchr::memmem::find(bytes, b"\r\n\r\n");
     end.map_or(bytes.len(), |at| at + 4)
 }
 
@@ -65,7 +71,7 @@ pub(crate) fn fields(header: &[u8]) -> impl Iterator<Item = &[u8]> {
         let mut end = 0;
         loop {
             let line = rest.get(end..).unwrap_or_default();
-            let length = line.iter().position(|byte| *byte == b'\n');
+            let length = memchr::memchr(b'\n', line);
             end += length.map_or(line.len(), |at| at + 1);
             let goes_on = matches!(rest.get(end), Some(b' ' | b'\t'));
             if !goes_on {
@@ -80,7 +86,7 @@ pub(crate) fn fields(header: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The name of a field, if it has one.
 pub(crate) fn name(field: &[u8]) -> Option<&str> {
-    let colon = field.iter().position(|byte| *byte == b':')?;
+    let colon = memchr::memchr(b':', field)?;
     let name = field.get(..colon)?.trim_ascii_end();
     let is_token = !name.is_empty() && name.iter().all(|byte| matches!(byte, 33..=126));
     std::str::from_utf8(name).ok().filter(|_| is_token)

@@ -30,6 +30,12 @@ pub trait ParcelSource: Send + Sync {
     fn read_envelope(&self, envelope: u64, body: u64) -> Result<Arc<[u8]>, ParcelError> {
         Ok(self.read(envelope, body)?.envelope)
     }
+
+    /// The whole parcel, if it is small and can be had without waiting for a
+    /// disk. None says nothing about it.
+    fn read_now(&self, _envelope: u64, _body: u64) -> Option<Parcel> {
+        None
+    }
 }
 
 /// Where a parcel lies.
@@ -53,6 +59,11 @@ impl ParcelRef {
     /// Reads it. May wait for a disk.
     pub fn read(&self) -> Result<Parcel, ParcelError> {
         self.source.read(self.envelope, self.body)
+    }
+
+    /// Reads it if it is small and no disk need be waited for.
+    pub fn read_now(&self) -> Option<Parcel> {
+        self.source.read_now(self.envelope, self.body)
     }
 
     /// Reads what belongs to the message alone. May wait for a disk.

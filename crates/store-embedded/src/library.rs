@@ -11,11 +11,15 @@ use std::sync::{Arc, RwLock};
 
 use outflow_ports::parcel::{Parcel, ParcelError, ParcelSource};
 
-use crate::disk::File;
+use crate::disk::{File, Wait, read_range_as};
 use crate::journal::entry::{Entry, body_check};
 use crate::journal::frame::{self, FRAME_HEAD};
 use crate::journal::place::Place;
 use crate::journal::segment::Kind;
+
+/// The most bytes that are read by somebody who must not wait: copying and
+/// checking them takes time too.
+const NOW_BYTES_MAX: u64 = 64 << 10;
 
 /// Where each body of a rewritten segment stood, and stands now, in order.
 pub type Moves = Arc<[(u64, u64)]>;
@@ -40,12 +44,16 @@ impl Shelf {
 
     /// The kind and payload of the frame at this place, if it holds.
     pub fn read(&self, place: Place) -> io::Result<Option<(u8, Vec<u8>)>> {
+        self.read_as(place, Wait::AsNeeded)
+    }
+
+    fn read_as(&self, place: Place, wait: Wait) -> io::Result<Option<(u8, Vec<u8>)>> {
         let Some(offset) = self.offset(place) else {
             return Ok(None);
         };
         let mut wanted = place.size().max(FRAME_HEAD as u64);
         loop {
-            let bytes = crate::disk::read_range(&*self.file, offset, offset + wanted)?;
+            let bytes = read_range_as(&*self.file, offset, offset + wanted, wait)?;
             let Some(length) = frame::length_at(&bytes, 0) else {
                 return Ok(None);
             };
@@ -85,11 +93,15 @@ impl Library {
     /// The frame at this place. A segment may be rewritten under the reader's
     /// hands; the second look sees the new one.
     pub fn read(&self, kind: Kind, place: Place) -> io::Result<(u8, Vec<u8>)> {
+        self.read_as(kind, place, Wait::AsNeeded)
+    }
+
+    fn read_as(&self, kind: Kind, place: Place, wait: Wait) -> io::Result<(u8, Vec<u8>)> {
         for _ in 0..2 {
             let Some(shelf) = self.shelf(kind, place.segment()) else {
                 break;
             };
-            if let Some(found) = shelf.read(place)? {
+            if let Some(found) = shelf.read_as(place, wait)? {
                 return Ok(found);
             }
         }
@@ -110,28 +122,41 @@ impl Library {
     }
 }
 
-impl ParcelSource for Library {
-    fn read(&self, envelope: u64, body: u64) -> Result<Parcel, ParcelError> {
-        let (kind, payload) =
-            Self::read(self, Kind::Envelope, Place(envelope)).map_err(unreadable)?;
+impl Library {
+    fn parcel(&self, envelope: Place, body: Place, wait: Wait) -> io::Result<Parcel> {
+        let (kind, payload) = self.read_as(Kind::Envelope, envelope, wait)?;
         let message = match Entry::read(kind, &payload) {
             Some(Entry::Message(message) | Entry::Kept { message, .. }) => message,
-            _ => return Err(unreadable(io::Error::from(io::ErrorKind::InvalidData))),
+            _ => return Err(io::Error::from(io::ErrorKind::InvalidData)),
         };
-        let (_, body) = Self::read(self, Kind::Body, Place(body)).map_err(unreadable)?;
+        let (_, body) = self.read_as(Kind::Body, body, wait)?;
         if body_check(&body) != message.body_check {
             let text = "this is not the body of this message";
-            let error = io::Error::new(io::ErrorKind::InvalidData, text);
-            return Err(unreadable(error));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         Ok(Parcel {
             envelope: message.envelope.into(),
             body: body.into(),
         })
     }
+}
+
+impl ParcelSource for Library {
+    fn read(&self, envelope: u64, body: u64) -> Result<Parcel, ParcelError> {
+        self.parcel(Place(envelope), Place(body), Wait::AsNeeded)
+            .map_err(unreadable)
+    }
 
     fn read_envelope(&self, envelope: u64, _: u64) -> Result<Arc<[u8]>, ParcelError> {
         self.envelope(Place(envelope)).map_err(unreadable)
+    }
+
+    fn read_now(&self, envelope: u64, body: u64) -> Option<Parcel> {
+        let (envelope, body) = (Place(envelope), Place(body));
+        if envelope.size() + body.size() > NOW_BYTES_MAX {
+            return None;
+        }
+        self.parcel(envelope, body, Wait::Never).ok()
     }
 }
 

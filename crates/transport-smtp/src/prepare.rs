@@ -1,4 +1,6 @@
-//! From a parcel to a mail, on a thread that may wait for a disk.
+//! From a parcel to a mail: at once if it is small, in memory and not to be
+//! signed, since handing it to another thread would take longer than the work;
+//! else on a thread that may wait for a disk.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,7 +9,7 @@ use outflow_core::reply::{Reply, Stage};
 use outflow_mail::address::Address;
 use outflow_mail::{Can, Keyring, Mail, compose};
 use outflow_ports::letter::Envelope;
-use outflow_ports::parcel::ParcelRef;
+use outflow_ports::parcel::{Parcel, ParcelRef};
 
 /// The domain that a message goes to.
 pub(crate) async fn domain_of(parcel: Option<ParcelRef>) -> Result<String, Reply> {
@@ -36,13 +38,20 @@ pub(crate) async fn prepare(
     let Some(parcel) = parcel else {
         return Err(unread("the content of the message is not there".to_owned()));
     };
-    let work = tokio::task::spawn_blocking(move || made(&parcel, can, &keys));
+    if keys.is_empty()
+        && let Some(parcel) = parcel.read_now()
+    {
+        return made(&parcel, can, &keys);
+    }
+    let work = tokio::task::spawn_blocking(move || {
+        let parcel = parcel.read().map_err(|error| unread(error.to_string()))?;
+        made(&parcel, can, &keys)
+    });
     work.await
         .unwrap_or_else(|_| Err(unread("the message could not be composed".to_owned())))
 }
 
-fn made(parcel: &ParcelRef, can: Can, keys: &Keyring) -> Result<Mail, Reply> {
-    let parcel = parcel.read().map_err(|error| unread(error.to_string()))?;
+fn made(parcel: &Parcel, can: Can, keys: &Keyring) -> Result<Mail, Reply> {
     let (envelope, content) = parcel.open().map_err(|error| never(&error.to_string()))?;
     let mut mail = compose(&envelope, &content, can).map_err(|error| never(&error.to_string()))?;
     // An unsigned mail would harm the domain more than a late one.
@@ -60,4 +69,56 @@ fn unread(text: String) -> Reply {
 /// Not sent, and not worth another try.
 fn never(text: &str) -> Reply {
     Reply::said(Stage::Data, 554, &format!("5.6.0 not sent: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use outflow_ports::letter::Content;
+    use outflow_ports::parcel::{ParcelError, ParcelSource};
+
+    use super::*;
+
+    /// A parcel that is in memory; whoever would wait for it fails.
+    struct InMemory;
+
+    impl ParcelSource for InMemory {
+        fn read(&self, _: u64, _: u64) -> Result<Parcel, ParcelError> {
+            Err(ParcelError("somebody waited for the disk".to_owned()))
+        }
+
+        fn read_now(&self, _: u64, _: u64) -> Option<Parcel> {
+            let envelope = Envelope {
+                to: "reader@example.com".to_owned(),
+                from: "writer@example.org".to_owned(),
+                ..Envelope::default()
+            };
+            let content = Content {
+                message_id: "<1@example.org>".to_owned(),
+                from: "writer@example.org".to_owned(),
+                text: Some("Hello".to_owned()),
+                ..Content::default()
+            };
+            Some(Parcel {
+                envelope: envelope.to_bytes().into(),
+                body: content.to_bytes().into(),
+            })
+        }
+    }
+
+    /// There is no executor here, so that another thread cannot be asked.
+    #[test]
+    fn what_is_in_memory_is_composed_at_once() {
+        let parcel = ParcelRef::new(Arc::new(InMemory), 0, 0);
+        let can = Can { eight_bit: true };
+        let work = pin!(prepare(Some(parcel), can, Arc::default()));
+        let done = work.poll(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(Ok(mail)) = done else {
+            panic!("it waits, or failed: {done:?}");
+        };
+        assert_eq!(mail.recipient.as_str(), "reader@example.com");
+        assert!(mail.bytes.ends_with(b"\r\n\r\nHello\r\n"));
+    }
 }

@@ -41,6 +41,11 @@ pub trait File: Send + Sync {
     /// Fills `buffer` from `offset` on; fewer bytes at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
+    /// The same from memory alone: `WouldBlock` if the disk must be asked.
+    fn read_cached_at(&self, _buffer: &mut [u8], _offset: u64) -> io::Result<usize> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
     /// Writes all of it.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
@@ -51,14 +56,37 @@ pub trait File: Send + Sync {
     fn size(&self) -> io::Result<u64>;
 }
 
+/// Whether a reader may wait for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    AsNeeded,
+    /// What is not in memory is `WouldBlock`.
+    Never,
+}
+
 /// Reads all of a file from `offset` up to `end`, or less if it is shorter.
 pub(crate) fn read_range(file: &dyn File, offset: u64, end: u64) -> io::Result<Vec<u8>> {
+    read_range_as(file, offset, end, Wait::AsNeeded)
+}
+
+/// The same, for a reader who may not be able to wait.
+pub(crate) fn read_range_as(
+    file: &dyn File,
+    offset: u64,
+    end: u64,
+    wait: Wait,
+) -> io::Result<Vec<u8>> {
     let wanted = usize::try_from(end.saturating_sub(offset))
         .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let mut bytes = vec![0; wanted];
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, offset + filled as u64) {
+        let at = offset + filled as u64;
+        let read = match wait {
+            Wait::AsNeeded => file.read_at(rest, at),
+            Wait::Never => file.read_cached_at(rest, at),
+        };
+        match read {
             Ok(0) => break,
             Ok(more) => filled += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

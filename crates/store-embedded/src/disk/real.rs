@@ -70,6 +70,17 @@ impl File for fs::File {
         FileExt::read_at(self, buffer, offset)
     }
 
+    #[cfg(target_os = "linux")]
+    fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut buffers = [io::IoSliceMut::new(buffer)];
+        let flags = rustix::io::ReadWriteFlags::NOWAIT;
+        match rustix::io::preadv2(self, &mut buffers, offset, flags) {
+            // Not every file system can say.
+            Err(rustix::io::Errno::OPNOTSUPP) => Err(io::ErrorKind::WouldBlock.into()),
+            read => Ok(read?),
+        }
+    }
+
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.write_all_at(bytes, offset)
     }

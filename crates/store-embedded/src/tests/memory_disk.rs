@@ -135,6 +135,10 @@ impl File for MemoryFile {
         Ok(count)
     }
 
+    fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.read_at(buffer, offset)
+    }
+
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut content = self.0.lock().unwrap();
         let end = offset as usize + bytes.len();

@@ -106,7 +106,11 @@ impl Game {
         assert_eq!(end, None);
         let of_each = found.into_iter().map(|it| {
             let parcel = self.driver.rig.store().parcel(it.head.seq).unwrap();
+            let now = parcel.read_now();
             let parcel = parcel.read().unwrap();
+            // Not every file system can say what it has in memory.
+            let is_memory = self.driver.rig.memory.is_some();
+            assert!(now.map_or(!is_memory, |now| now == parcel));
             let message = Message {
                 flow: it.flow,
                 due_at: it.due_at,

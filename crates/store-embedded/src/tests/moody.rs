@@ -100,6 +100,10 @@ impl File for MoodyFile {
         self.inner.read_at(buffer, offset)
     }
 
+    fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.inner.read_cached_at(buffer, offset)
+    }
+
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.mood.change()?;
         if offset + bytes.len() as u64 > self.inner.size()? {
