@@ -16,6 +16,7 @@ mod hostile;
 mod letters;
 mod peer;
 mod postfix;
+#[allow(dead_code, reason = "the tests of the server use the rest")]
 mod postfix_server;
 mod programs;
 mod server;
