@@ -69,7 +69,7 @@ fn format_1_is_read() {
     let mut driver = Driver::new(rig);
     let recovered = driver.recover();
     assert!(!recovered.fresh);
-    assert_eq!(recovered.flows, [(FLOW, key_of(FLOW), 2)]);
+    assert_eq!(recovered.flows, [(FLOW, Arc::new(key_of(FLOW)), 2)]);
     let store = driver.rig.store();
     let deferred = store.find(Seq(2)).unwrap();
     assert_eq!(deferred.due_at, Some(Wall(1_900_000_000_000_000_000)));
