@@ -35,9 +35,9 @@ use super::files::{self, FilesError};
 use super::logs::{LogError, Telling};
 use super::memory;
 use super::resolver::{self, DirectoryError};
-use super::submission::{self, Certificate};
+use super::submission;
 use super::timed_store::TimedStore;
-use super::tls::{self, TlsError};
+use super::tls::{Certificate, Speaking, TlsError};
 use super::transports::Transports;
 use super::wiring::{SystemClock, Wiring};
 
@@ -99,7 +99,7 @@ pub struct Server {
     /// Whether nothing can leave the machine.
     pub is_sandboxed: bool,
     accounts: Arc<Accounts>,
-    certificate: Option<Arc<Certificate>>,
+    certificates: Arc<Vec<Certificate>>,
     is_secure: bool,
     data_dir: PathBuf,
     shutdown_timeout: Nanos,
@@ -127,7 +127,6 @@ impl Server {
         let telling = Telling::open(settings, log)?;
         let token = files::admin_token(&data_dir, &*store.registry(), SystemClock.now())?;
         let listener = &settings.server.listener;
-        let tls = listener.tls.as_ref().map(tls::acceptor).transpose()?;
         let sandbox = sandbox(settings)?;
         let runtime = runtime()?;
         let executor = runtime.handle().clone();
@@ -139,6 +138,10 @@ impl Server {
         let watched_dns = Arc::clone(&directory);
         let (wiring, smtp) = Wiring::new(settings, &telling, node, handle, directory, executor);
         let state = ApiState::new(wiring.parts(settings, &store, &telling))?;
+        let sink = Arc::clone(&wiring.sink);
+        let (certificate, speaking) =
+            Certificate::read("server", listener.tls.as_ref(), &[b"http/1.1"], sink)?;
+        let mut certificates = vec![certificate];
         let is_sandboxed = wiring.carriers.are_all_sandboxes();
         let (listener, address) = bind(&runtime, listener.address)?;
         let submission = settings.smtp.as_ref().map(|listener| {
@@ -168,16 +171,15 @@ impl Server {
             dns_sink,
             until(stopped.clone()),
         ));
-        let is_secure = tls.is_some();
+        let is_secure = speaking.borrow().is_some();
         let smtp = submission.as_ref().map(|it| it.address);
         let mut submitting = None;
-        let mut certificate = None;
         if let Some(submission) = submission {
             let serving = submission.smtp.serve(until(stopped.clone()));
             submitting = Some(runtime.spawn(serving));
-            certificate = Some(submission.certificate);
+            certificates.push(submission.certificate);
         }
-        let serving = runtime.spawn(serve(listener, state.clone(), tls, stopped));
+        let serving = runtime.spawn(serve(listener, state.clone(), speaking, stopped));
         let server = Self {
             address,
             smtp,
@@ -186,7 +188,7 @@ impl Server {
             sandbox: wiring.sandbox,
             is_sandboxed,
             accounts: wiring.accounts,
-            certificate: certificate.map(Arc::new),
+            certificates: Arc::new(certificates),
             is_secure,
             data_dir,
             shutdown_timeout: settings.server.shutdown_timeout,
@@ -217,12 +219,10 @@ impl Server {
     /// Reads passwords, certificates and keys again.
     pub fn reloads(&self) -> impl Fn() + use<> {
         let accounts = Arc::clone(&self.accounts);
-        let certificate = self.certificate.clone();
+        let certificates = Arc::clone(&self.certificates);
         move || {
             accounts.reload();
-            if let Some(certificate) = &certificate {
-                certificate.reload();
-            }
+            certificates.iter().for_each(Certificate::reload);
         }
     }
 
@@ -281,14 +281,19 @@ async fn until(mut stopped: watch::Receiver<bool>) {
 async fn serve(
     listener: TcpListener,
     state: ApiState,
-    tls: Option<TlsAcceptor>,
+    speaking: Speaking,
     stopped: watch::Receiver<bool>,
 ) {
     let router = outflow_api::router(state);
-    match tls {
+    let first = speaking.borrow().clone();
+    match first {
         None => outflow_api::serve(listener, router, until(stopped)).await,
-        Some(tls) => {
-            let secure = move |stream| tls.accept(stream);
+        Some(first) => {
+            // Who comes after a certificate was read again is shown that one.
+            let secure = move |stream| {
+                let latest = speaking.borrow().clone();
+                TlsAcceptor::from(latest.unwrap_or_else(|| Arc::clone(&first))).accept(stream)
+            };
             outflow_api::serve_through(listener, router, until(stopped), secure).await;
         }
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use outflow_api::ApiState;
 use outflow_api::grant::Scope;
 use outflow_config::Settings;
-use outflow_config::valid::machine::{Listener, TlsFiles};
+use outflow_config::valid::machine::Listener;
 use outflow_core::time::Wall;
 use outflow_intake_smtp::{Clock, Doorkeeper, Happened, Observer, Parts, Pass, SmtpIntake};
 use outflow_ports::intake::Intake;
@@ -17,13 +17,11 @@ use outflow_ports::naming::Naming;
 use outflow_telemetry::catalogue::{self, Event, Level};
 use outflow_telemetry::sink::Sink;
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
-use tokio_rustls::rustls::ServerConfig;
 
 use super::paced::{Paced, and_more};
 use super::relays::machine_name;
 use super::server::ServeError;
-use super::tls;
+use super::tls::Certificate;
 use super::wiring::SystemClock;
 
 /// Refused tokens are logged so often.
@@ -96,33 +94,6 @@ impl Clock for SystemClock {
     }
 }
 
-/// The certificate of the listener, which can be read again.
-pub struct Certificate {
-    files: Option<TlsFiles>,
-    tls: watch::Sender<Option<Arc<ServerConfig>>>,
-    sink: Arc<dyn Sink>,
-}
-
-impl Certificate {
-    /// Reads the certificate again. One that cannot be read is left as it was.
-    pub fn reload(&self) {
-        let Some(files) = &self.files else { return };
-        match tls::server(files) {
-            Ok(config) => {
-                self.tls.send_replace(Some(Arc::new(config)));
-            }
-            Err(error) => {
-                let text = format!("smtp: its certificate stays as it was: {error}");
-                self.sink.emit(&Event::Noted {
-                    level: Level::Error,
-                    part: "smtp",
-                    text: &text,
-                });
-            }
-        }
-    }
-}
-
 /// The listener of `[smtp]`: bound, not yet serving.
 pub struct Submission {
     /// Takes messages in.
@@ -142,9 +113,8 @@ pub fn bind(
     intake: Arc<dyn Intake>,
     sink: Arc<dyn Sink>,
 ) -> Result<Submission, ServeError> {
-    let files = listener.tls.clone();
-    let config = files.as_ref().map(tls::server).transpose()?;
-    let (tls, watched) = watch::channel(config.map(Arc::new));
+    let (certificate, speaking) =
+        Certificate::read("smtp", listener.tls.as_ref(), &[], Arc::clone(&sink))?;
     let process = getrandom::u64().map_err(|error| ServeError::System(io::Error::other(error)))?;
     let parts = Parts {
         intake,
@@ -155,7 +125,7 @@ pub fn bind(
             sink: Arc::clone(&sink),
             refused: Paced::every(REFUSED_EVERY),
         }),
-        tls: watched,
+        tls: speaking,
     };
     let mut rules = outflow_intake_smtp::Settings::at(listener.address);
     rules.insecure = listener.insecure;
@@ -174,7 +144,7 @@ pub fn bind(
     Ok(Submission {
         smtp,
         address,
-        certificate: Certificate { files, tls, sink },
+        certificate,
     })
 }
 

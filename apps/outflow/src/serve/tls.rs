@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outflow_config::valid::machine::TlsFiles;
-use tokio_rustls::TlsAcceptor;
+use outflow_telemetry::catalogue::{Event, Level};
+use outflow_telemetry::sink::Sink;
+use tokio::sync::watch;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig, crypto};
@@ -33,15 +35,66 @@ pub enum TlsError {
     },
 }
 
-/// Makes TLS of the API's connections.
-pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
-    let mut config = server(files)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+/// What speaks TLS at a listener; nothing if it has no certificate.
+pub type Speaking = watch::Receiver<Option<Arc<ServerConfig>>>;
+
+/// The certificate of a listener, which can be read again.
+pub struct Certificate {
+    /// The listener, as its settings call it.
+    part: &'static str,
+    files: Option<TlsFiles>,
+    /// What is spoken over TLS, if that is asked.
+    protocols: Vec<Vec<u8>>,
+    tls: watch::Sender<Option<Arc<ServerConfig>>>,
+    sink: Arc<dyn Sink>,
+}
+
+impl Certificate {
+    /// Reads the certificate of a listener, if it has one.
+    pub fn read(
+        part: &'static str,
+        files: Option<&TlsFiles>,
+        protocols: &[&[u8]],
+        sink: Arc<dyn Sink>,
+    ) -> Result<(Self, Speaking), TlsError> {
+        let (tls, speaking) = watch::channel(None);
+        let certificate = Self {
+            part,
+            files: files.cloned(),
+            protocols: protocols.iter().map(|it| it.to_vec()).collect(),
+            tls,
+            sink,
+        };
+        certificate.renew()?;
+        Ok((certificate, speaking))
+    }
+
+    fn renew(&self) -> Result<(), TlsError> {
+        let Some(files) = &self.files else {
+            return Ok(());
+        };
+        let mut config = server(files)?;
+        config.alpn_protocols.clone_from(&self.protocols);
+        self.tls.send_replace(Some(Arc::new(config)));
+        Ok(())
+    }
+
+    /// Reads the certificate again. One that cannot be read is left as it was.
+    pub fn reload(&self) {
+        if let Err(error) = self.renew() {
+            let part = self.part;
+            let text = format!("{part}: its certificate stays as it was: {error}");
+            self.sink.emit(&Event::Noted {
+                level: Level::Error,
+                part,
+                text: &text,
+            });
+        }
+    }
 }
 
 /// How a listener with this certificate speaks TLS.
-pub fn server(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
+fn server(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let pair = |error| TlsError::Pair {
         cert: files.cert.clone(),
         key: files.key.clone(),
