@@ -141,6 +141,7 @@ pub struct RawDns {
     pub patience: String,
     pub cache_max: usize,
     pub addresses: String,
+    pub mta_sts: bool,
 }
 
 /// `[destinations]`.

@@ -17,6 +17,7 @@ use crate::domain::{literal, normal};
 use crate::health::Health;
 use crate::lookups::{AddressOrder, Failure, Lookups, SetupError};
 use crate::seen::Seen;
+use crate::sts::{Mode, Policies, Policy, StsSettings};
 use crate::table::Table;
 
 /// Servers of a domain that are looked at.
@@ -40,6 +41,8 @@ pub struct Settings {
     pub cache_max: usize,
     /// In which order the addresses of a server are tried.
     pub order: AddressOrder,
+    /// How the policies of domains are asked for (MTA-STS), if they are.
+    pub sts: Option<StsSettings>,
 }
 
 /// A server that takes a domain's mail.
@@ -51,6 +54,19 @@ pub struct Server {
     pub addresses: Vec<IpAddr>,
     /// How many messages its owner wants on one connection, if that is known.
     pub messages_max: Option<u32>,
+    /// Whether its domain demands a certificate that is valid for its name.
+    pub must_verify: bool,
+}
+
+/// Whether a server takes a domain's mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// It does not, or its domain does not want it to.
+    No,
+    /// It does.
+    Yes,
+    /// It does, over a connection whose certificate was verified.
+    IfVerified,
 }
 
 /// Why there are no servers.
@@ -60,6 +76,8 @@ pub enum NoServers {
     Never(Reply),
     /// It cannot be said now.
     NotNow(String),
+    /// There are some, and the domain's own policy wants none of them.
+    Policy(String),
 }
 
 struct State {
@@ -71,7 +89,8 @@ struct State {
 /// Who takes whose mail.
 pub struct Directory {
     table: Table,
-    lookups: Option<Lookups>,
+    lookups: Option<Arc<Lookups>>,
+    policies: Option<Arc<Policies>>,
     runtime: Handle,
     patience: Duration,
     lookups_max: usize,
@@ -98,9 +117,16 @@ impl Directory {
         let _entered = runtime.enter();
         let lookups =
             settings.map(|it| Lookups::new(&it.servers, it.lookups_max, it.cache_max, it.order));
+        let lookups = lookups.transpose()?.map(Arc::new);
+        let policies = settings.and_then(|it| {
+            let (sts, lookups) = (it.sts.as_ref()?, Arc::clone(lookups.as_ref()?));
+            Some(Policies::new(sts, lookups, it.cache_max, runtime.clone()))
+        });
+        let policies = policies.transpose();
         Ok(Arc::new(Self {
             table,
-            lookups: lookups.transpose()?,
+            lookups,
+            policies: policies.map_err(|error| SetupError(error.to_string()))?,
             patience: settings.map_or(Duration::ZERO, |it| it.patience),
             lookups_max: settings.map_or(1, |it| it.lookups_max.max(1)),
             turn: AtomicUsize::new(0),
@@ -218,16 +244,32 @@ impl Directory {
     }
 
     /// Whether a server takes a domain's mail.
-    pub async fn takes(&self, host: &str, domain: &str) -> Result<bool, NoServers> {
-        let hosts = self.hosts_of(&normal(domain)).await?;
-        Ok(hosts.iter().any(|known| known == host))
+    pub async fn takes(&self, host: &str, domain: &str) -> Result<Takes, NoServers> {
+        let domain = normal(domain);
+        let hosts = self.hosts_of(&domain).await?;
+        if !hosts.iter().any(|known| known == host) {
+            return Ok(Takes::No);
+        }
+        Ok(match self.enforced(&domain).await {
+            None => Takes::Yes,
+            Some(policy) if policy.names(host) => Takes::IfVerified,
+            Some(_) => Takes::No,
+        })
     }
 
     /// The servers that take a domain's mail, the best first; those that are
     /// as good as each other take turns.
     pub async fn servers_of(&self, domain: &str) -> Result<Vec<Server>, NoServers> {
         let domain = normal(domain);
-        let hosts = self.hosts_of(&domain).await?;
+        let mut hosts = self.hosts_of(&domain).await?;
+        let policy = self.enforced(&domain).await;
+        if let Some(policy) = &policy {
+            hosts.retain(|host| policy.names(host));
+            if hosts.is_empty() {
+                let text = format!("MTA-STS: no server of {domain} matches its policy");
+                return Err(NoServers::Policy(text));
+            }
+        }
         let mut servers = Vec::new();
         let mut why = "its servers have no addresses".to_owned();
         for host in hosts.into_iter().take(SERVERS_MAX) {
@@ -237,6 +279,7 @@ impl Directory {
                     messages_max: self.messages_max(&host),
                     host,
                     addresses,
+                    must_verify: policy.is_some(),
                 }),
                 Err(failure) => why = failure.text,
             }
@@ -245,6 +288,13 @@ impl Directory {
             true => Err(NoServers::NotNow(why)),
             false => Ok(servers),
         }
+    }
+
+    /// The policy that a domain wants to be kept.
+    async fn enforced(&self, domain: &str) -> Option<Arc<Policy>> {
+        let policies = self.policies.as_ref().filter(|_| literal(domain).is_none());
+        let policy = policies?.of(domain).await;
+        policy.filter(|policy| policy.mode == Mode::Enforce)
     }
 
     fn messages_max(&self, host: &str) -> Option<u32> {

@@ -13,8 +13,9 @@
 //!
 //! Reading order: [`domain`] (names in one form), [`table`] (who is known),
 //! [`answer`] (what DNS says of a domain), `cache`, `seen` and `health` (what is
-//! remembered), `lookups` (questions to DNS), [`directory`] (all of it, for
-//! whoever accepts or delivers), [`resolver`] (the port).
+//! remembered), `lookups` (questions to DNS), [`sts`] (what domains demand of
+//! whoever sends to them), [`directory`] (all of it, for whoever accepts or
+//! delivers), [`resolver`] (the port).
 
 pub mod answer;
 mod cache;
@@ -24,10 +25,12 @@ mod health;
 mod lookups;
 pub mod resolver;
 mod seen;
+pub mod sts;
 pub mod table;
 
 pub use answer::Answer;
-pub use directory::{Directory, NoServers, Server, Settings};
+pub use directory::{Directory, NoServers, Server, Settings, Takes};
 pub use lookups::{AddressOrder, SetupError};
 pub use resolver::DnsResolver;
+pub use sts::StsSettings;
 pub use table::{Table, TableError};

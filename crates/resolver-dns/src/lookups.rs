@@ -57,7 +57,7 @@ impl AddressOrder {
 /// Why DNS cannot be asked.
 #[derive(Debug, thiserror::Error)]
 #[error("DNS cannot be asked: {0}")]
-pub struct SetupError(String);
+pub struct SetupError(pub(crate) String);
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,6 +162,19 @@ impl Lookups {
             Some(failure) if found.is_empty() => Err(failure),
             _ => Ok(found),
         }
+    }
+
+    /// The texts of a name, each in one piece, and how long they hold.
+    pub async fn texts(&self, name: &str) -> Result<(Vec<Vec<u8>>, Duration), Failure> {
+        let (records, kept) = match self.ask(name, RecordType::TXT).await? {
+            Said::NoDomain(kept) | Said::NoRecords(kept) => (Vec::new(), kept),
+            Said::Records(records, kept) => (records, kept),
+        };
+        let texts = records.into_iter().filter_map(|record| match record {
+            RData::TXT(text) => Some(text.txt_data.concat()),
+            _ => None,
+        });
+        Ok((texts.collect(), kept))
     }
 
     async fn ask(&self, name: &str, kind: RecordType) -> Result<Said, Failure> {

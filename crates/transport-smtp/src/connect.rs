@@ -33,6 +33,7 @@ pub(crate) async fn hosts(
             port: *port,
             addresses: Vec::new(),
             messages_max: None,
+            must_verify: false,
         }]),
         Target::Exchangers(exchangers) => {
             found(relay, exchangers.of_destination(destination)).await
@@ -42,7 +43,7 @@ pub(crate) async fn hosts(
 
 /// What is found, if it is found in time.
 pub(crate) async fn found<T>(relay: &Prepared, find: Found<'_, T>) -> Result<T, Missing> {
-    let found = timeout(relay.client.timeouts.connect, find).await;
+    let found = timeout(relay.timeouts.connect, find).await;
     let late = || "timed out looking for the servers".to_owned();
     found.unwrap_or_else(|_| Err(Missing::NotNow(late())))
 }
@@ -56,7 +57,7 @@ pub(crate) async fn addresses(
     let known = host.addresses.iter().map(|ip| SocketAddr::new(*ip, port));
     let mut found: Vec<SocketAddr> = known.collect();
     if found.is_empty() {
-        let limit = relay.client.timeouts.connect;
+        let limit = relay.timeouts.connect;
         let looked_up = timeout(limit, tokio::net::lookup_host((host.host.as_str(), port)));
         found = match looked_up.await {
             Ok(Ok(found)) => found.collect(),

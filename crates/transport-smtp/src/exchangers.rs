@@ -25,6 +25,20 @@ pub struct Exchanger {
     pub addresses: Vec<IpAddr>,
     /// How many messages it wants on one connection, if that is known.
     pub messages_max: Option<u32>,
+    /// Whether it is only used with TLS and a certificate that is valid for its
+    /// name, whatever the account says: its domain demands that (MTA-STS).
+    pub must_verify: bool,
+}
+
+/// Whether a server takes mail for a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// It does not, or the domain does not want it to.
+    No,
+    /// It does.
+    Yes,
+    /// It does, over a connection whose certificate was verified.
+    IfVerified,
 }
 
 /// Why there are no servers.
@@ -34,6 +48,9 @@ pub enum Missing {
     Never(Reply),
     /// It cannot be said now, for this reason.
     NotNow(String),
+    /// The domain's own policy leaves none, for this reason: its messages wait,
+    /// and those of other domains at the same destination do not.
+    Policy(String),
 }
 
 /// What is found, later.
@@ -49,5 +66,5 @@ pub trait Exchangers: Send + Sync {
     fn of_domain<'a>(&'a self, domain: &'a str) -> Found<'a, Vec<Exchanger>>;
 
     /// Whether a server takes mail for a domain.
-    fn takes<'a>(&'a self, host: &'a str, domain: &'a str) -> Found<'a, bool>;
+    fn takes<'a>(&'a self, host: &'a str, domain: &'a str) -> Found<'a, Takes>;
 }

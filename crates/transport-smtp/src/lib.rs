@@ -33,7 +33,7 @@ mod wire;
 pub use client::Tls;
 pub use client::login::Login;
 pub use client::timeouts::Timeouts;
-pub use exchangers::{Exchanger, Exchangers, Found, Missing};
+pub use exchangers::{Exchanger, Exchangers, Found, Missing, Takes};
 pub use relay::{Relay, RelayError, Target};
 pub use tls::TlsError;
 pub use transport::{Opened, SmtpHandle, SmtpTransport};

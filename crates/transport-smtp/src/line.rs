@@ -7,19 +7,22 @@ use outflow_core::reply::{Reply, Stage};
 use outflow_mail::{Can, Mail};
 use tokio::time::{Instant, timeout_at};
 
-use crate::client::{Client, ClientSettings, Output, Tls};
+use crate::client::{Client, Output, Tls};
 use crate::connect;
 use crate::exchangers::Exchanger;
-use crate::relay::Prepared;
+use crate::relay::{Prepared, Way};
 use crate::wire::{Moved, Wire};
 
 /// Hosts that are tried for one connection.
 const HOSTS_MAX: usize = 5;
+/// How much is told of why a server's TLS will not do.
+const TOLD_MAX: usize = 400;
 
 /// Opens a connection to one of the servers, and speaks up to the point at
 /// which a message can be sent.
-pub(crate) async fn open(relay: &Prepared, hosts: Vec<Exchanger>) -> Result<Line, Reply> {
+pub(crate) async fn open(relay: &Prepared, hosts: Vec<Exchanger>) -> Result<Line, Unopened> {
     let mut last = None;
+    let mut by_policy = None;
     for host in hosts.into_iter().take(HOSTS_MAX) {
         let addresses = match connect::addresses(relay, &host).await {
             Ok(addresses) => addresses,
@@ -29,9 +32,10 @@ pub(crate) async fn open(relay: &Prepared, hosts: Vec<Exchanger>) -> Result<Line
             }
         };
         for address in addresses {
-            let mut settings = Some(&relay.client);
-            while let Some(client) = settings.take() {
-                let limit = client.timeouts.connect;
+            let (usual, mut next) = relay.ways(host.must_verify);
+            let mut this = Some(usual);
+            while let Some(way) = this.take() {
+                let limit = relay.timeouts.connect;
                 let wire = match connect::dial(address, relay.source_ip, limit).await {
                     Ok(stream) => Wire::new(stream),
                     Err(reply) => {
@@ -39,21 +43,67 @@ pub(crate) async fn open(relay: &Prepared, hosts: Vec<Exchanger>) -> Result<Line
                         continue;
                     }
                 };
-                let mut line = Line::new(wire, client, &host);
-                match line.greet(relay, &host.host).await {
+                let mut line = Line::new(wire, way, &host);
+                match line.greet(relay, way, &host.host).await {
                     Ok(()) => return Ok(line),
                     // The next server has the same passwords.
-                    Err(reply) if is_about_us(&reply) => return Err(reply),
+                    Err(reply) if is_about_us(&reply) => return Err(reply.into()),
+                    Err(reply) if host.must_verify && line.lacks_tls() => {
+                        by_policy = Some(unfit(&host.host, &reply));
+                    }
                     Err(reply) => last = Some(reply),
                 }
                 // TLS that is welcome but not required is left out if it fails.
-                if line.tls_failed && client.tls == Tls::Opportunistic {
-                    settings = relay.in_the_open.as_ref();
+                if line.tls_failed {
+                    this = next.take();
                 }
             }
         }
     }
-    Err(last.unwrap_or_else(|| connect::unreachable("there is no server".to_owned())))
+    if let Some(reply) = by_policy {
+        let is_by_policy = true;
+        return Err(Unopened {
+            reply,
+            is_by_policy,
+        });
+    }
+    let nobody = || connect::unreachable("there is no server".to_owned());
+    Err(last.unwrap_or_else(nobody).into())
+}
+
+/// Why there is no connection.
+pub(crate) struct Unopened {
+    pub reply: Reply,
+    /// Whether there would have been one, but not one that the domain's policy
+    /// allows.
+    pub is_by_policy: bool,
+}
+
+impl From<Reply> for Unopened {
+    fn from(reply: Reply) -> Self {
+        Self {
+            reply,
+            is_by_policy: false,
+        }
+    }
+}
+
+/// That a server has no TLS that its domain's policy allows. Whatever it said
+/// itself, nobody refused the message: it waits.
+fn unfit(host: &str, reply: &Reply) -> Reply {
+    let why: Cow<'_, str> = match reply {
+        Reply::Said { code, text, .. } => {
+            Cow::Owned(format!("STARTTLS was refused: {code} {text}"))
+        }
+        Reply::Network { text, .. } => Cow::Borrowed(text),
+        Reply::Uncertain => Cow::Borrowed("nobody knows why"),
+    };
+    // A certificate may carry any number of wrong names, and all are told.
+    let why: String = why.chars().take(TOLD_MAX).collect();
+    Reply::Network {
+        stage: Stage::Greeting,
+        text: Cow::Owned(format!("MTA-STS: {host}: {why}")),
+    }
 }
 
 fn is_about_us(reply: &Reply) -> bool {
@@ -72,6 +122,8 @@ pub(crate) struct Line {
     wire: Wire,
     client: Client,
     tls_failed: bool,
+    /// Whether it is protected, by a certificate that was verified.
+    is_verified: bool,
     steps: u64,
     /// When the present step began.
     since: Instant,
@@ -80,13 +132,14 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    fn new(wire: Wire, settings: &Arc<ClientSettings>, host: &Exchanger) -> Self {
+    fn new(wire: Wire, way: &Way, host: &Exchanger) -> Self {
         Self {
             host: host.host.clone(),
             left: host.messages_max,
             wire,
-            client: Client::new(Arc::clone(settings)),
+            client: Client::new(Arc::clone(&way.client)),
             tls_failed: false,
+            is_verified: false,
             steps: 0,
             since: Instant::now(),
             until: None,
@@ -94,11 +147,12 @@ impl Line {
     }
 
     /// From the connection to the first message.
-    async fn greet(&mut self, relay: &Prepared, host: &str) -> Result<(), Reply> {
-        if relay.client.tls == Tls::Implicit {
-            let limit = Instant::now() + relay.client.timeouts.starttls;
-            let done = timeout_at(limit, self.protect(relay, host)).await;
+    async fn greet(&mut self, relay: &Prepared, way: &Way, host: &str) -> Result<(), Reply> {
+        if way.client.tls == Tls::Implicit {
+            let limit = Instant::now() + relay.timeouts.starttls;
+            let done = timeout_at(limit, self.protect(way, host)).await;
             if let Err(why) = done.unwrap_or_else(|_| Err("timed out".to_owned())) {
+                self.tls_failed = true;
                 let (stage, text) = (Stage::Greeting, Cow::Owned(format!("TLS: {why}")));
                 return Err(Reply::Network { stage, text });
             }
@@ -108,8 +162,8 @@ impl Line {
                 Output::Ready => return Ok(()),
                 Output::Failed(reply) => return Err(reply),
                 Output::StartTls => {
-                    let limit = Instant::now() + relay.client.timeouts.starttls;
-                    let done = timeout_at(limit, self.protect(relay, host)).await;
+                    let limit = Instant::now() + relay.timeouts.starttls;
+                    let done = timeout_at(limit, self.protect(way, host)).await;
                     let done = done.unwrap_or_else(|_| Err("timed out".to_owned()));
                     self.tls_failed = done.is_err();
                     self.client.on_tls(done);
@@ -119,11 +173,23 @@ impl Line {
         }
     }
 
-    async fn protect(&mut self, relay: &Prepared, host: &str) -> Result<(), String> {
-        match &relay.connector {
-            Some(connector) => self.wire.protect(connector, host).await,
-            None => Err("it is not set up".to_owned()),
+    async fn protect(&mut self, way: &Way, host: &str) -> Result<(), String> {
+        match &way.connector {
+            Some(connector) => self.wire.protect(connector, host).await?,
+            None => return Err("it is not set up".to_owned()),
         }
+        self.is_verified = way.is_checked;
+        Ok(())
+    }
+
+    /// Whether the session did not open for want of TLS.
+    fn lacks_tls(&self) -> bool {
+        self.tls_failed || self.client.lacks_tls()
+    }
+
+    /// Whether it is protected, by a certificate that was verified.
+    pub const fn is_verified(&self) -> bool {
+        self.is_verified
     }
 
     /// The name of the server.

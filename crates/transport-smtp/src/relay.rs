@@ -103,29 +103,41 @@ impl Relay {
     /// Checks the facts and reads what they name.
     pub(crate) fn prepare(&self) -> Result<Prepared, RelayError> {
         let helo = helo(&self.helo).ok_or_else(|| RelayError::Helo(self.helo.clone()))?;
-        let settings = |tls| {
-            Arc::new(ClientSettings {
-                helo: helo.clone(),
-                tls,
-                login: self.login.clone(),
-                password_in_clear: self.insecure,
-                chunking: self.chunking,
-                timeouts: self.timeouts,
+        let way = |tls, is_checked| -> Result<Way, TlsError> {
+            Ok(Way {
+                client: Arc::new(ClientSettings {
+                    helo: helo.clone(),
+                    tls,
+                    login: self.login.clone(),
+                    password_in_clear: self.insecure,
+                    chunking: self.chunking,
+                    timeouts: self.timeouts,
+                }),
+                connector: match tls {
+                    Tls::None => None,
+                    _ => Some(tls::connector(is_checked, self.ca_file.as_deref())?),
+                },
+                is_checked,
             })
         };
+        let is_protected = matches!(self.tls, Tls::Starttls | Tls::Implicit);
         // Whoever takes an open line too gains nothing by checking certificates.
-        let is_checked = !self.insecure && self.tls != Tls::Opportunistic;
-        let connector = match self.tls {
-            Tls::None => None,
-            _ => Some(tls::connector(is_checked, self.ca_file.as_deref())?),
+        let is_checked = !self.insecure && is_protected;
+        let verified = match (&self.target, is_checked) {
+            (Target::Host { .. }, _) | (_, true) => None,
+            (Target::Exchangers(_), false) if is_protected => Some(way(self.tls, true)?),
+            (Target::Exchangers(_), false) => Some(way(Tls::Starttls, true)?),
         };
+        let is_open = self.tls == Tls::Opportunistic;
+        let in_the_open = is_open.then(|| way(Tls::None, false)).transpose()?;
         Ok(Prepared {
             target: self.target.clone(),
             source_ip: self.source_ip,
             keys: Arc::clone(&self.keys),
-            client: settings(self.tls),
-            in_the_open: (self.tls == Tls::Opportunistic).then(|| settings(Tls::None)),
-            connector,
+            usual: way(self.tls, is_checked)?,
+            in_the_open,
+            verified,
+            timeouts: self.timeouts,
         })
     }
 }
@@ -149,8 +161,28 @@ pub(crate) struct Prepared {
     pub target: Target,
     pub source_ip: Option<IpAddr>,
     pub keys: Arc<Keyring>,
-    pub client: Arc<ClientSettings>,
+    usual: Way,
     /// For a second try where TLS is opportunistic and failed.
-    pub in_the_open: Option<Arc<ClientSettings>>,
+    in_the_open: Option<Way>,
+    /// For servers whose certificate must be verified, where it usually is not.
+    verified: Option<Way>,
+    pub timeouts: Timeouts,
+}
+
+impl Prepared {
+    /// How to connect to a server, and how if TLS failed.
+    pub fn ways(&self, must_verify: bool) -> (&Way, Option<&Way>) {
+        match must_verify {
+            true => (self.verified.as_ref().unwrap_or(&self.usual), None),
+            false => (&self.usual, self.in_the_open.as_ref()),
+        }
+    }
+}
+
+/// How a connection is made.
+pub(crate) struct Way {
+    pub client: Arc<ClientSettings>,
     pub connector: Option<TlsConnector>,
+    /// Whether certificates are verified.
+    pub is_checked: bool,
 }

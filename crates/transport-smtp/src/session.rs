@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout};
 use crate::berths::{Berth, Berths, Claim};
 use crate::client::Output;
 use crate::connect;
-use crate::exchangers::{Exchangers, Missing};
-use crate::line::{self, Line};
+use crate::exchangers::{Exchangers, Missing, Takes};
+use crate::line::{self, Line, Unopened};
 use crate::outbox::{Duty, Leaving, Opening, Outbox};
 use crate::prepare::{domain_of, prepare};
 use crate::relay::{Prepared, Target};
@@ -58,7 +58,7 @@ impl Session {
             berth = Arc::clone(&self.berths).take(self.claim.clone()) => berth,
             () = given_up(&mut jobs) => return,
         };
-        let limit = self.relay.client.timeouts.open;
+        let limit = self.relay.timeouts.open;
         let opened = tokio::select! {
             opened = timeout(limit, open(&self.relay, &berth, &self.destination)) => opened,
             () = given_up(&mut jobs) => return,
@@ -85,7 +85,8 @@ impl Session {
 }
 
 /// Opens a connection for a destination. There is none if only messages can say
-/// to whom, or if all of them are to be refused.
+/// to whom, if all of them are to be refused, or if what keeps us from connecting
+/// is the policy of one domain among others: its own messages are told so.
 async fn open(
     relay: &Prepared,
     berth: &Berth,
@@ -95,9 +96,13 @@ async fn open(
         Ok(hosts) if hosts.is_empty() => Ok(None),
         Ok(hosts) => {
             berth.turn().await;
-            line::open(relay, hosts).await.map(Some)
+            match line::open(relay, hosts).await {
+                Ok(line) => Ok(Some(line)),
+                Err(unopened) if unopened.is_by_policy => Ok(None),
+                Err(unopened) => Err(unopened.reply),
+            }
         }
-        Err(Missing::Never(_)) => Ok(None),
+        Err(Missing::Never(_) | Missing::Policy(_)) => Ok(None),
         Err(Missing::NotNow(why)) => Err(connect::unreachable(why)),
     }
 }
@@ -163,7 +168,8 @@ struct Unsteered {
     lives: bool,
 }
 
-/// Sees to it that the connection is to a server of the message's own domain.
+/// Sees to it that the connection is to a server of the message's own domain,
+/// and as safe as that domain demands.
 async fn steer(
     relay: &Prepared,
     berth: &Berth,
@@ -174,13 +180,15 @@ async fn steer(
     let unsent = |reply| Unsteered { reply, lives: true };
     let refused = |missing| match missing {
         Missing::Never(reply) => unsent(reply),
-        Missing::NotNow(why) => unsent(connect::unreachable(why)),
+        Missing::NotNow(why) | Missing::Policy(why) => unsent(connect::unreachable(why)),
     };
     let domain = domain_of(parcel).await.map_err(unsent)?;
     if let Some(open) = line {
         let takes = exchangers.takes(open.host(), &domain);
-        if connect::found(relay, takes).await.map_err(refused)? {
-            return Ok(());
+        match connect::found(relay, takes).await.map_err(refused)? {
+            Takes::Yes => return Ok(()),
+            Takes::IfVerified if open.is_verified() => return Ok(()),
+            Takes::IfVerified | Takes::No => (),
         }
     }
     let hosts = connect::found(relay, exchangers.of_domain(&domain)).await;
@@ -189,8 +197,11 @@ async fn steer(
         old.quit().await;
     }
     // The rest of the time is for the message itself.
-    let limit = relay.client.timeouts.delivery / STEERING;
-    let late = || Err(connect::unreachable("timed out connecting".to_owned()));
+    let limit = relay.timeouts.delivery / STEERING;
+    let late = || {
+        let reply = connect::unreachable("timed out connecting".to_owned());
+        Err(Unopened::from(reply))
+    };
     let open = async {
         berth.turn().await;
         line::open(relay, hosts).await
@@ -201,9 +212,10 @@ async fn steer(
             *line = Some(open);
             Ok(())
         }
-        Err(reply) => Err(Unsteered {
-            reply,
-            lives: false,
+        // Messages of other domains fare better, if one domain's policy is why.
+        Err(unopened) => Err(Unsteered {
+            reply: unopened.reply,
+            lives: unopened.is_by_policy,
         }),
     }
 }

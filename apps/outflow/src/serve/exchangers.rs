@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use outflow_core::destination::Destination;
-use outflow_resolver_dns::{Directory, NoServers};
-use outflow_transport_smtp::{Exchanger, Exchangers, Found, Missing};
+use outflow_resolver_dns::{Directory, NoServers, Server, Takes as Says};
+use outflow_transport_smtp::{Exchanger, Exchangers, Found, Missing, Takes};
 
 /// Servers as the directory knows them, at one port.
 pub struct DirectExchangers {
@@ -28,18 +28,26 @@ impl Exchangers for DirectExchangers {
     fn of_domain<'a>(&'a self, domain: &'a str) -> Found<'a, Vec<Exchanger>> {
         Box::pin(async move {
             let servers = self.directory.servers_of(domain).await.map_err(missing)?;
-            let exchanger = |server: outflow_resolver_dns::Server| Exchanger {
+            let exchanger = |server: Server| Exchanger {
                 host: server.host,
                 port: self.port,
                 addresses: server.addresses,
                 messages_max: server.messages_max,
+                must_verify: server.must_verify,
             };
             Ok(servers.into_iter().map(exchanger).collect())
         })
     }
 
-    fn takes<'a>(&'a self, host: &'a str, domain: &'a str) -> Found<'a, bool> {
-        Box::pin(async move { self.directory.takes(host, domain).await.map_err(missing) })
+    fn takes<'a>(&'a self, host: &'a str, domain: &'a str) -> Found<'a, Takes> {
+        Box::pin(async move {
+            let says = self.directory.takes(host, domain).await.map_err(missing)?;
+            Ok(match says {
+                Says::No => Takes::No,
+                Says::Yes => Takes::Yes,
+                Says::IfVerified => Takes::IfVerified,
+            })
+        })
     }
 }
 
@@ -47,5 +55,6 @@ fn missing(why: NoServers) -> Missing {
     match why {
         NoServers::Never(reply) => Missing::Never(reply),
         NoServers::NotNow(text) => Missing::NotNow(text),
+        NoServers::Policy(text) => Missing::Policy(text),
     }
 }

@@ -15,7 +15,7 @@ use outflow_config::valid::dns::{Addresses, Lookups};
 use outflow_pipeline::Handle;
 use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
 use outflow_resolver_dns::{
-    AddressOrder, Directory, Settings as DnsSettings, SetupError, Table, TableError,
+    AddressOrder, Directory, Settings as DnsSettings, SetupError, StsSettings, Table, TableError,
 };
 use tokio::runtime;
 
@@ -58,6 +58,7 @@ pub fn directory(
             Addresses::Ipv4Only => AddressOrder::Ipv4Only,
             Addresses::Ipv6Only => AddressOrder::Ipv6Only,
         },
+        sts: dns.mta_sts.then(StsSettings::default),
     });
     let directory = Directory::new(table, asked.as_ref(), runtime)?;
     if dns.lookups == Lookups::Always {

@@ -46,6 +46,15 @@ pub const DNS: &[Key] = &[
          IPv6 addresses that have no reverse name.",
     )
     .default("\"ipv4_first\""),
+    Key::new(
+        "mta_sts",
+        Form::Flag,
+        "Whether `mx` accounts keep the policies of recipients' domains (MTA-STS, RFC 8461): mail \
+         for a domain that enforces one goes only to servers that it names, over TLS with a \
+         certificate that is valid for the server. A domain is asked by DNS whether it has one, \
+         and its policy is fetched by HTTPS from `mta-sts.DOMAIN`.",
+    )
+    .default("true"),
 ];
 
 pub const DESTINATIONS: &[Key] = &[

@@ -26,6 +26,8 @@ pub struct Dns {
     pub cache_max: usize,
     /// Which addresses of a server are tried.
     pub addresses: Addresses,
+    /// Whether the policies of domains are kept (MTA-STS).
+    pub mta_sts: bool,
 }
 
 /// Whether DNS is asked.
@@ -86,6 +88,7 @@ pub(super) fn dns(raw: &RawDns, accounts: &[StartAccount], problems: &mut Proble
             "ipv6" => Addresses::Ipv6Only,
             _ => Addresses::Ipv4First,
         },
+        mta_sts: raw.mta_sts,
     }
 }
 

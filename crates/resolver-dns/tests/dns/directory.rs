@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outflow_core::destination::Destination;
 use outflow_core::reply::{Enhanced, Reply, Stage};
-use outflow_resolver_dns::{AddressOrder, Directory, NoServers, Table};
+use outflow_resolver_dns::{AddressOrder, Directory, NoServers, Table, Takes};
 
 use crate::server::{A, MX, Mood};
 use crate::{World, wait_for, world};
@@ -72,8 +72,8 @@ fn domains_are_found_by_their_servers() {
         let takes = world.directory.takes(host, domain);
         world.runtime.block_on(takes).unwrap()
     };
-    assert!(takes("backup.example.net", "shop.example"));
-    assert!(!takes("backup.example.net", "plain.example"));
+    assert_eq!(takes("backup.example.net", "shop.example"), Takes::Yes);
+    assert_eq!(takes("backup.example.net", "plain.example"), Takes::No);
     assert_eq!(dns.asked("shop.example", MX), 1, "it was remembered");
     // Well-known domains need no question.
     assert_eq!(world.resolve("gmail.com"), "isp:google");

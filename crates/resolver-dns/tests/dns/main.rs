@@ -1,12 +1,16 @@
 //! Domains asked of a real DNS server, over real sockets.
 //!
-//! Reading order: `server` (the DNS), `directory`, `port`.
+//! Reading order: `server` (the DNS), `directory`, `port`; `web` (a web server),
+//! `policies`.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod directory;
+mod policies;
 mod port;
 #[allow(dead_code, unreachable_pub, reason = "others use it as well")]
 mod server;
+#[allow(dead_code, unreachable_pub, reason = "others use it as well")]
+mod web;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,6 +41,7 @@ fn world(change: impl FnOnce(&mut Settings)) -> World {
         patience: PATIENCE,
         cache_max: 10_000,
         order: AddressOrder::Ipv4First,
+        sts: None,
     };
     change(&mut settings);
     let table = Table::built_in();

@@ -9,6 +9,7 @@ use std::time::Duration;
 pub const A: u16 = 1;
 const SOA: u16 = 6;
 pub const MX: u16 = 15;
+pub const TXT: u16 = 16;
 pub const AAAA: u16 = 28;
 
 /// How the server is, besides what it knows.
@@ -62,6 +63,11 @@ impl DnsServer {
         self.zone.lock().unwrap().broken.push(name.to_owned());
     }
 
+    pub fn mend(&self, name: &str) {
+        let mut zone = self.zone.lock().unwrap();
+        zone.broken.retain(|broken| broken != name);
+    }
+
     /// A domain has these mail servers; "" is the root.
     pub fn mx(&self, domain: &str, ttl: u32, hosts: &[(u16, &str)]) {
         let records = hosts.iter().map(|(preference, host)| {
@@ -86,6 +92,19 @@ impl DnsServer {
                 self.put(host, kind, ttl, records);
             }
         }
+    }
+
+    /// A name has these texts, each in pieces as long as they may be.
+    pub fn texts(&self, name: &str, ttl: u32, texts: &[&str]) {
+        let records = texts.iter().map(|text| {
+            let mut bytes = Vec::new();
+            for piece in text.as_bytes().chunks(255) {
+                bytes.push(u8::try_from(piece.len()).unwrap());
+                bytes.extend(piece);
+            }
+            bytes
+        });
+        self.put(name, TXT, ttl, records.collect());
     }
 
     /// How often a record was asked for.

@@ -105,6 +105,8 @@ pub struct Client {
     reader: ReplyReader,
     offers: Offers,
     is_protected: bool,
+    /// Whether TLS is required and the server does not let us have it.
+    lacks_tls: bool,
     /// Whether the last transaction was left half done.
     needs_reset: bool,
     steps: u64,
@@ -120,6 +122,7 @@ impl Client {
             state: State::Greeting,
             reader: ReplyReader::default(),
             offers: Offers::default(),
+            lacks_tls: false,
             needs_reset: false,
             steps: 0,
             outputs: VecDeque::new(),
@@ -134,6 +137,12 @@ impl Client {
     /// What the server offers, once the session is ready.
     pub fn offers(&self) -> &Offers {
         &self.offers
+    }
+
+    /// Whether the session could not be opened since TLS is required and the
+    /// server does not offer it, or refused to begin.
+    pub fn lacks_tls(&self) -> bool {
+        self.lacks_tls
     }
 
     /// Counts what was achieved: when it changes, the time-out begins anew. A
@@ -294,6 +303,7 @@ impl Client {
             }
             if self.settings.tls == Tls::Starttls {
                 self.state = State::StartTls;
+                self.lacks_tls = true;
                 return self.fail("TLS is required, but the server does not offer STARTTLS");
             }
         }
@@ -306,6 +316,7 @@ impl Client {
             // What came in the open behind the answer was put there by somebody
             // in between: it would be taken for an answer inside.
             220 if !self.reader.is_empty() => {
+                self.lacks_tls = true;
                 self.fail("TLS: the server went on in the open after STARTTLS");
             }
             220 => {
@@ -314,7 +325,10 @@ impl Client {
             }
             421 => self.refused(Stage::Greeting, reply),
             _ if self.settings.tls == Tls::Opportunistic => self.log_in(),
-            _ => self.refused(Stage::Greeting, reply),
+            _ => {
+                self.lacks_tls = true;
+                self.refused(Stage::Greeting, reply);
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use outflow_core::time::{Mono, Nanos, Now};
 use outflow_ports::conformance::transport::{Harness, exercise};
 use outflow_ports::parcel::ParcelRef;
 use outflow_transport_smtp::{
-    Exchanger, Exchangers, Found, Missing, Relay, SmtpTransport, Target, Tls,
+    Exchanger, Exchangers, Found, Missing, Relay, SmtpTransport, Takes, Target, Tls,
 };
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ impl One {
             port: self.0,
             addresses: vec![[127, 0, 0, 1].into()],
             messages_max: None,
+            must_verify: false,
         }]
     }
 }
@@ -43,8 +44,13 @@ impl Exchangers for One {
         Box::pin(async { Ok(self.servers()) })
     }
 
-    fn takes<'a>(&'a self, host: &'a str, _: &'a str) -> Found<'a, bool> {
-        Box::pin(async move { Ok(host == "localhost") })
+    fn takes<'a>(&'a self, host: &'a str, _: &'a str) -> Found<'a, Takes> {
+        Box::pin(async move {
+            Ok(match host == "localhost" {
+                true => Takes::Yes,
+                false => Takes::No,
+            })
+        })
     }
 }
 

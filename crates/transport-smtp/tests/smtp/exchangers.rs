@@ -9,7 +9,7 @@ use outflow_core::destination::Destination;
 use outflow_core::limit::spec::Rate;
 use outflow_core::reply::{Enhanced, Reply, Stage};
 use outflow_core::time::Nanos;
-use outflow_transport_smtp::{Exchanger, Exchangers, Found, Missing, Relay, Target, Tls};
+use outflow_transport_smtp::{Exchanger, Exchangers, Found, Missing, Relay, Takes, Target, Tls};
 
 use crate::server::{Manner, Server};
 use crate::world::{World, relay, simple};
@@ -44,10 +44,13 @@ impl Exchangers for Zones {
         Box::pin(async move { self.get(domain) })
     }
 
-    fn takes<'a>(&'a self, host: &'a str, domain: &'a str) -> Found<'a, bool> {
+    fn takes<'a>(&'a self, host: &'a str, domain: &'a str) -> Found<'a, Takes> {
         Box::pin(async move {
             let hosts = self.get(domain)?;
-            Ok(hosts.iter().any(|known| known.host == host))
+            Ok(match hosts.iter().any(|known| known.host == host) {
+                true => Takes::Yes,
+                false => Takes::No,
+            })
         })
     }
 }
@@ -58,6 +61,7 @@ fn exchanger(host: &str, port: u16) -> Exchanger {
         port,
         addresses: vec![[127, 0, 0, 1].into()],
         messages_max: None,
+        must_verify: false,
     }
 }
 

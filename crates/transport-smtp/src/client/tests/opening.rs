@@ -81,6 +81,17 @@ fn tls_is_begun_or_nothing_is_sent() {
     talk.hear(offered);
     talk.hear("454 4.7.0 not now\r\n");
     assert_eq!(talk.others.pop(), Some(Output::Ready));
+    assert!(!talk.client.lacks_tls());
+
+    let mut talk = Talk::new(settings(Tls::Starttls));
+    talk.hear("220 mx\r\n");
+    talk.hear(offered);
+    talk.hear("554 5.7.0 never\r\n");
+    assert_eq!(
+        talk.failed(),
+        Reply::said(Stage::Greeting, 554, "5.7.0 never")
+    );
+    assert!(talk.client.lacks_tls());
 }
 
 #[test]
