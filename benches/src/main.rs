@@ -77,6 +77,9 @@ enum Bench {
         messages: u64,
         #[arg(long, default_value_t = 3)]
         rounds: usize,
+        /// Sessions over which mail is submitted by SMTP.
+        #[arg(long, default_value_t = 20)]
+        sessions: usize,
         /// Connections of Outflow's account, if not the default.
         #[arg(long)]
         connections: Option<u32>,
@@ -146,12 +149,14 @@ fn run(bench: Bench) -> io::Result<Option<Value>> {
         Bench::EndToEnd {
             messages,
             rounds,
+            sessions,
             connections,
             no_chunking,
             alone,
         } => end_to_end::run(end_to_end::Plan {
             messages,
             rounds,
+            sessions,
             connections,
             chunking: !no_chunking,
             has_peer: !alone,

@@ -35,6 +35,8 @@ const LOOK: Duration = Duration::from_millis(10);
 pub struct Plan {
     pub messages: u64,
     pub rounds: usize,
+    /// Sessions over which mail is submitted by SMTP, to either.
+    pub sessions: usize,
     /// Connections of Outflow's account, if not the default.
     pub connections: Option<u32>,
     /// Whether the sink offers CHUNKING.
@@ -134,6 +136,7 @@ pub fn run(plan: Plan) -> io::Result<Value> {
     Ok(json!({
         "bench": "end_to_end",
         "messages": plan.messages,
+        "sessions": plan.sessions,
         "http_per_s": per_s(Side::Http),
         "smtp_per_s": per_s(Side::Smtp),
         "postfix_per_s": per_s(Side::Postfix),
@@ -164,7 +167,7 @@ async fn once(side: Side, plan: Plan) -> io::Result<Run> {
     match side {
         Side::Straight => {
             let began = meter.begin(Duration::ZERO);
-            source::over_smtp(sink.address, None, plan.messages).await?;
+            source::over_smtp(sink.address, None, plan.sessions, plan.messages).await?;
             sink.wait(plan.messages, PAYLOAD, PATIENCE).await?;
             Ok(began.end(Duration::ZERO))
         }
@@ -180,7 +183,7 @@ async fn outflow(side: Side, plan: Plan, sink: &Sink, meter: Meter<'_>) -> io::R
     let began = meter.begin(server.cpu());
     match (side, server.smtp) {
         (Side::Smtp, Some(smtp)) => {
-            source::over_smtp(smtp, Some(&server.token), plan.messages).await?;
+            source::over_smtp(smtp, Some(&server.token), plan.sessions, plan.messages).await?;
         }
         (Side::Smtp, None) => return Err(io::Error::other("the server takes no mail by SMTP")),
         _ => source::over_http(&server, plan.messages).await?,
@@ -211,11 +214,11 @@ async fn postfix(side: Side, plan: Plan, sink: &Sink, meter: Meter<'_>) -> io::R
     let children = cpu::of_ended_children();
     let began = meter.begin(postfix.cpu());
     if side == Side::PostfixOurs {
-        source::over_smtp(postfix.address, None, plan.messages).await?;
+        source::over_smtp(postfix.address, None, plan.sessions, plan.messages).await?;
         sink.wait(plan.messages, PAYLOAD, PATIENCE).await?;
         return Ok(began.end(postfix.cpu()));
     }
-    let mut source = postfix.smtp_source(plan.messages)?;
+    let mut source = postfix.smtp_source(plan.sessions, plan.messages)?;
     sink.wait(plan.messages, PAYLOAD, PATIENCE).await?;
     let run = began.end(postfix.cpu());
     let is_well = source.wait()?.success();

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use super::cpu;
 use super::mail::{PAYLOAD, RECIPIENT, SENDER};
-use super::source::SESSIONS;
 
 /// A running Postfix. It ends when it is dropped.
 pub struct Postfix {
@@ -55,10 +54,10 @@ impl Postfix {
     }
 
     /// Starts to submit so many messages, over sessions that are kept.
-    pub fn smtp_source(&self, count: u64) -> io::Result<Child> {
+    pub fn smtp_source(&self, sessions: usize, count: u64) -> io::Result<Child> {
         Command::new("smtp-source")
             .args(["-d", "-N", "-f", SENDER, "-t", RECIPIENT])
-            .args(["-s", &SESSIONS.to_string(), "-l", &PAYLOAD.to_string()])
+            .args(["-s", &sessions.to_string(), "-l", &PAYLOAD.to_string()])
             .args(["-m", &count.to_string()])
             .arg(self.address.to_string())
             .stdin(Stdio::null())

@@ -18,8 +18,6 @@ use tokio::task::{JoinHandle, LocalSet};
 use super::mail::{Batches, Mails, RECIPIENT, SENDER};
 use crate::server::Server;
 
-/// SMTP sessions at once, of this and of `smtp-source`.
-pub const SESSIONS: usize = 20;
 /// Connections that submit batches: more only wait.
 const HTTP_CONNECTIONS: usize = 4;
 /// Messages in a request.
@@ -46,14 +44,20 @@ pub async fn over_http(server: &Server, count: u64) -> io::Result<()> {
     local.run_until(all(tasks)).await
 }
 
-/// Submits messages 0 to `count` over SMTP, logged in if there is a token.
-pub async fn over_smtp(address: SocketAddr, token: Option<&str>, count: u64) -> io::Result<()> {
+/// Submits messages 0 to `count` over so many SMTP sessions, logged in if there
+/// is a token.
+pub async fn over_smtp(
+    address: SocketAddr,
+    token: Option<&str>,
+    sessions: usize,
+    count: u64,
+) -> io::Result<()> {
     let next = Rc::new(Cell::new(0));
     let mails = Rc::new(Mails::new());
     let login = token.map(login);
     let local = LocalSet::new();
     let mut tasks = Vec::new();
-    for _ in 0..SESSIONS {
+    for _ in 0..sessions {
         let (next, mails, login) = (Rc::clone(&next), Rc::clone(&mails), login.clone());
         tasks.push(local.spawn_local(async move {
             let mut session = Session::open(address, login.as_deref()).await?;
