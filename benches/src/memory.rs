@@ -20,6 +20,9 @@ const TENANTS: u64 = 1_000;
 /// Messages in one request.
 const BATCH: u64 = 10_000;
 const RESTARTS: usize = 3;
+/// By then what was on its way when the last answer came has arrived, and what
+/// requests needed for a moment has been given back.
+const SETTLES: Duration = Duration::from_secs(12);
 
 /// Queues `count` messages and looks.
 pub fn run(count: u64) -> io::Result<Value> {
@@ -30,8 +33,7 @@ pub fn run(count: u64) -> io::Result<Value> {
         let empty = server.memory_mb("VmRSS")?;
         let took = preload(&server, count, BATCH, letter).await?;
         let rate = count as f64 / took.as_secs_f64();
-        // What was on its way when the last answer came has arrived by then.
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        tokio::time::sleep(SETTLES).await;
         check(&server, count).await?;
         let (rss, peak) = (server.memory_mb("VmRSS")?, server.memory_mb("VmHWM")?);
         progress(&format!(
