@@ -7,54 +7,13 @@
 
 use outflow_core::engine::action::LeaseRequest;
 use outflow_core::engine::event::LeaseAnswer;
+use outflow_core::ledger::{Leasing, NEVER_PAUSE, Settings, Terms, bucket, calendar, paid};
 use outflow_core::limit::algorithm::Algorithm;
 use outflow_core::limit::{Fill, LimitSpec, Need, Until};
 use outflow_core::time::{Mono, Nanos, Now};
 
 use super::promises::Promises;
-use super::settings::{Settings, paid};
-use super::spaced::{Runs, Spacing};
-use super::{bucket, calendar, spaced, window};
-
-/// When to ask again for what can never fit: the numbers may have changed.
-const NEVER_PAUSE: Nanos = Nanos::from_secs(60);
-/// Who was refused returns when this part of a life's worth is there.
-const LOTS: u64 = 8;
-
-/// Leases that live for a while.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Leasing {
-    /// The limit less what pays for the life.
-    pub inner: LimitSpec,
-    pub life: Nanos,
-}
-
-/// How a limit is leased.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Terms {
-    Leases(Leasing),
-    Runs(Spacing),
-    /// The cost is above what the limit can ever hold.
-    Never,
-}
-
-impl Terms {
-    fn of(settings: &Settings, request: &LeaseRequest, cost: u32) -> Self {
-        match &request.spec {
-            LimitSpec::TokenBucket { rate, burst } => {
-                bucket::terms(settings, (*rate, *burst), request.headroom, cost)
-            }
-            LimitSpec::LeakyBucket { rate } if rate.count == 0 => Self::Never,
-            LimitSpec::LeakyBucket { rate } => Self::Runs(spaced::spacing(*rate)),
-            LimitSpec::SlidingWindow { count, window } => {
-                window::terms(settings, *count, *window, cost)
-            }
-            spec @ LimitSpec::CalendarWindow { .. } => calendar::terms(settings, spec, cost),
-            // What is in flight is counted where it flies.
-            LimitSpec::Concurrency { .. } => Self::Never,
-        }
-    }
-}
+use super::spaced::Runs;
 
 /// What was counted so far.
 #[derive(Clone, Debug)]
@@ -94,7 +53,7 @@ impl Counter {
         // A cost that can never fit is no reason to lease on worse terms.
         let fits = request.at_least <= request.spec.capacity();
         let cost = self.cost.max(request.at_least);
-        let terms = Terms::of(settings, request, cost);
+        let terms = Terms::of(settings, &request.spec, request.headroom, cost);
         if !fits || terms == Terms::Never {
             let retry_after = NEVER_PAUSE;
             return LeaseAnswer::Refused { retry_after };
@@ -203,8 +162,8 @@ impl Desk<'_> {
         };
         let (now, floor) = (self.now, self.floor());
         let at_least = self.request.at_least.max(1);
-        let wanted = self.wanted().max(at_least);
-        let lot = self.lot().min(wanted).max(at_least);
+        let wanted = self.leasing.wanted(self.request.tokens).max(at_least);
+        let lot = self.leasing.lot().min(wanted).max(at_least);
         let contended = self.promises.are_open(now.mono, self.request.class);
         let least = if contended { lot } else { at_least };
         let fits = |tokens: u32| self.algorithm.fits(now, Need::whole(tokens) + floor);
@@ -219,29 +178,6 @@ impl Desk<'_> {
             life,
             wait: Nanos::ZERO,
             spacing: Nanos::ZERO,
-        }
-    }
-
-    fn wanted(&self) -> u32 {
-        match self.leasing.inner {
-            // What is not used is lost for a whole window, so nothing is leased
-            // in stock: a node asks for twice what it uses.
-            LimitSpec::SlidingWindow { .. } | LimitSpec::CalendarWindow { .. } => {
-                self.request.tokens.div_ceil(2)
-            }
-            _ => self.request.tokens,
-        }
-    }
-
-    /// What is worth coming for: what accrues in a part of a life.
-    fn lot(&self) -> u32 {
-        match &self.leasing.inner {
-            LimitSpec::TokenBucket { rate, .. } => {
-                let lot = u128::from(self.leasing.life.0 / LOTS) * u128::from(rate.count);
-                let lot = lot / u128::from(rate.per.0.max(1));
-                u32::try_from(lot).unwrap_or(u32::MAX)
-            }
-            _ => 1,
         }
     }
 

@@ -105,7 +105,7 @@ impl Shared {
         let Some(counter) = self.counters.get_mut(&*request.key) else {
             return LeaseAnswer::Away;
         };
-        let answer = counter.ask(&self.settings, &now, request);
+        let answer = counter.ask(&self.settings.leasing, &now, request);
         if let LeaseAnswer::Leased { tokens, .. } = answer {
             self.stats.leases += 1;
             self.stats.tokens += u64::from(tokens);
