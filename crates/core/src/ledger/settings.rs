@@ -2,6 +2,12 @@
 
 use crate::time::Nanos;
 
+/// How long slots of a concurrency limit are held unless they are asked for
+/// again: so long after its death a node's slots are free.
+pub const HOLD_LIFE: Nanos = Nanos::from_secs(3);
+/// Who finds no slot free asks again after this long.
+pub const HOLD_PAUSE: Nanos = Nanos::from_millis(25);
+
 /// What a ledger is told once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {

@@ -73,6 +73,7 @@ pub struct Policies {
     headroom: Headroom,
     worker: Name,
     epoch: u64,
+    version: u64,
 }
 
 /// No policies, and a fifth of every burst and quota kept for critical.
@@ -84,12 +85,12 @@ impl Default for Policies {
             headroom: Headroom([200, 0, 0, 0]),
             worker: Name::from("local"),
             epoch: 0,
+            version: 0,
         }
     }
 }
 
 impl Policies {
-    /// How often anything changed. Limits worked out in an older epoch are
     /// Whether any policy speaks of an account at a destination.
     pub fn has_pairs(&self) -> bool {
         let is_share = |policy: &Policy| matches!(policy.rate, Some(RateOrShare::Share { .. }));
@@ -99,9 +100,21 @@ impl Policies {
             || self.policies.values().any(is_share)
     }
 
+    /// How often anything changed. Limits worked out in an older epoch are
     /// stale.
     pub const fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Which version of the policies that a fleet shares these are. Numbers of
+    /// an older one are not leased under once a ledger knows a later one.
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// These are that version of what the fleet shares.
+    pub const fn set_version(&mut self, version: u64) {
+        self.version = version;
     }
 
     /// All policies, in the order of what they govern.

@@ -5,15 +5,19 @@
 //! that pay for that life in advance; or spaced runs. Terms may change with the
 //! numbers at any time: what is leased under the old ones is still paid for.
 
-use outflow_core::engine::action::LeaseRequest;
+use outflow_core::engine::action::{LeaseRequest, Receipt};
 use outflow_core::engine::event::LeaseAnswer;
 use outflow_core::ledger::{Leasing, NEVER_PAUSE, Settings, Terms, bucket, calendar, paid};
 use outflow_core::limit::algorithm::Algorithm;
 use outflow_core::limit::{Fill, LimitSpec, Need, Until};
 use outflow_core::time::{Mono, Nanos, Now};
 
+use super::held::Held;
 use super::promises::Promises;
 use super::spaced::Runs;
+
+/// Who asks under old numbers hears of the new ones soon.
+const STALE_PAUSE: Nanos = Nanos::from_millis(50);
 
 /// What was counted so far.
 #[derive(Clone, Debug)]
@@ -34,6 +38,10 @@ pub(super) struct Counter {
     promises: Promises,
     /// When the state before this was lost.
     lost_at: Option<Now>,
+    paused_until: Mono,
+    /// The latest version that anybody asked under.
+    version: u64,
+    held: Held,
 }
 
 impl Counter {
@@ -45,11 +53,33 @@ impl Counter {
             cost: 1,
             promises: Promises::default(),
             lost_at,
+            paused_until: Mono(0),
+            version: 0,
+            held: Held::after(lost_at.map(|now| now.mono)),
         }
     }
 
     /// Answers a request for tokens.
-    pub fn ask(&mut self, settings: &Settings, now: &Now, request: &LeaseRequest) -> LeaseAnswer {
+    pub fn ask(
+        &mut self,
+        settings: &Settings,
+        now: &Now,
+        node: u64,
+        request: &LeaseRequest,
+    ) -> LeaseAnswer {
+        if request.version < self.version {
+            let retry_after = STALE_PAUSE;
+            return LeaseAnswer::Refused { retry_after };
+        }
+        self.version = request.version;
+        if now.mono < self.paused_until {
+            let retry_after = self.paused_until.since(now.mono);
+            return LeaseAnswer::Refused { retry_after };
+        }
+        if let LimitSpec::Concurrency { slots } = request.spec {
+            return self.held.ask(now.mono, node, slots, request);
+        }
+
         // A cost that can never fit is no reason to lease on worse terms.
         let fits = request.at_least <= request.spec.capacity();
         let cost = self.cost.max(request.at_least);
@@ -80,6 +110,18 @@ impl Counter {
             None => LeaseAnswer::Refused {
                 retry_after: NEVER_PAUSE,
             },
+        }
+    }
+
+    /// Grants nothing before this.
+    pub fn pause(&mut self, until: Mono) {
+        self.paused_until = self.paused_until.max(until);
+    }
+
+    /// Takes tokens back that were debited at `since`.
+    pub fn give_back(&mut self, now: &Now, tokens: u32, since: Mono) {
+        if let Some(Count::Leases { algorithm, .. }) = &mut self.count {
+            algorithm.give_back(now, tokens, since);
         }
     }
 
@@ -178,6 +220,7 @@ impl Desk<'_> {
             life,
             wait: Nanos::ZERO,
             spacing: Nanos::ZERO,
+            receipt: Receipt::default(),
         }
     }
 

@@ -18,6 +18,7 @@
 
 mod clock;
 mod counter;
+mod held;
 mod link;
 mod promises;
 mod settings;

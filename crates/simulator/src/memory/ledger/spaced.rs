@@ -1,6 +1,7 @@
 //! Runs of spaced tokens, one after the other. How long they are and how they
 //! follow each other is decided in [`outflow_core::ledger::spaced`].
 
+use outflow_core::engine::action::Receipt;
 use outflow_core::engine::event::LeaseAnswer;
 use outflow_core::ledger::{Settings, Spacing, paid};
 use outflow_core::time::{Mono, Nanos};
@@ -60,6 +61,7 @@ impl Runs {
             life,
             wait: Nanos::ZERO,
             spacing: self.spacing.gap(),
+            receipt: Receipt::default(),
         }
     }
 }
