@@ -16,6 +16,7 @@ pub mod control;
 pub mod draft;
 pub mod intake;
 pub mod ledger;
+pub mod lender;
 pub mod letter;
 pub mod naming;
 pub mod parcel;
