@@ -141,6 +141,7 @@ impl Wiring {
             clock: Arc::new(SystemClock),
             start: start_values(settings),
             account_sink: Arc::clone(&self.accounts) as _,
+            fleet: None,
             telemetry: Arc::clone(&self.sink),
             events: Arc::clone(&self.events),
             bounds: bounds(&settings.server),
