@@ -12,7 +12,15 @@ use crate::ask::{Node, spec, tokens};
 use crate::server::RedisServer;
 
 fn cluster() -> Vec<RedisServer> {
-    let args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
+    // Else all of it is down if a part of it is.
+    let args = [
+        "--cluster-enabled",
+        "yes",
+        "--cluster-node-timeout",
+        "2000",
+        "--cluster-require-full-coverage",
+        "no",
+    ];
     let servers: Vec<_> = (0..3).map(|_| RedisServer::start(&args)).collect();
     let addresses = servers
         .iter()

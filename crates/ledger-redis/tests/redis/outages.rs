@@ -14,7 +14,7 @@ const FAST: &str = "1000/s burst 100";
 #[test]
 fn a_silent_server_is_away_until_it_speaks_again() {
     let server = RedisServer::start(&[]);
-    let mut node = Node::new(&server.url());
+    let mut node = Node::with(RedisSettings::new(&server.url()).expect("a URL"));
     node.ask_until_leased("acme", &spec(FAST), 10);
     server.signal("STOP");
     assert_eq!(node.ask("acme", &spec(FAST), 10), LeaseAnswer::Away);
