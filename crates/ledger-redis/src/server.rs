@@ -75,6 +75,8 @@ pub(crate) struct Server {
     wire: Wire,
     /// Where it is, without what is secret.
     pub address: String,
+    /// Whether it may forget counts to save memory.
+    pub may_evict: bool,
     /// For subscriptions, which need a connection of their own.
     client: Client,
     timeout: Duration,
@@ -128,15 +130,21 @@ impl Server {
             .set_response_timeout(Some(settings.timeout.max(CONNECT_MAX)));
         let connection = client.get_multiplexed_async_connection_with_config(&config);
         let connection = connection.await.map_err(|error| error.to_string())?;
-        let server = Self {
+        let mut server = Self {
             wire: Wire::One(connection),
             address,
+            may_evict: false,
             client,
             timeout: settings.timeout,
         };
-        let mut commands = vec![redis::cmd("ROLE")];
+        let mut memory = redis::cmd("INFO");
+        memory.arg("memory");
+        let mut commands = vec![redis::cmd("ROLE"), memory];
         commands.extend(scripts.load());
         let answers = server.send_all(&commands).await?;
+        if let Some(Ok(memory)) = answers.get(1) {
+            server.may_evict = may_evict(&text(Some(memory)).unwrap_or_default());
+        }
         match answers.first() {
             Some(Ok(Value::Array(role))) => {
                 let role = text(role.first()).unwrap_or_default();
@@ -172,6 +180,7 @@ impl Server {
             .map_err(|_| format!("no answer within {CONNECT_MAX:?}"))?;
         Ok(Self {
             wire: Wire::Cluster(connection.map_err(|error| error.to_string())?),
+            may_evict: false,
             address: settings
                 .servers
                 .iter()
@@ -273,6 +282,16 @@ fn client(info: &ConnectionInfo, settings: &RedisSettings) -> Result<Client, Red
         }
         _ => Client::open(info.clone()),
     }
+}
+
+/// Whether a server whose memory is like this evicts keys.
+fn may_evict(memory: &str) -> bool {
+    let field = |name: &str| {
+        let mut lines = memory.lines();
+        lines.find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'))
+    };
+    field("maxmemory").is_some_and(|bytes| bytes != "0")
+        && field("maxmemory_policy").is_some_and(|policy| policy != "noeviction")
 }
 
 fn read(value: Value) -> Result<Value, Fault> {

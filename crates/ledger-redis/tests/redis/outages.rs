@@ -169,3 +169,13 @@ fn time_outs_are_a_setting() {
     sleeper.join().expect("it wakes");
     assert_eq!(node.ledger.status().times_away, 0);
 }
+
+#[test]
+fn a_server_that_evicts_is_pointed_out() {
+    let evicts = ["--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru"];
+    for (args, may_evict) in [(&evicts[..], true), (&evicts[..2], false), (&[], false)] {
+        let server = RedisServer::start(args);
+        let node = Node::new(&server.url()).connected();
+        assert_eq!(node.ledger.status().may_evict, may_evict, "{args:?}");
+    }
+}
