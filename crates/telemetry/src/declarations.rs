@@ -104,6 +104,14 @@ metrics! {
         "1 while the store does not take records and nothing is sent, else 0.";
     DNS_AWAY = Gauge "outflow_dns_away" []
         "1 while no DNS server has answered for as long as messages wait for it (`dns.patience`), else 0. It is back when the next question is answered.";
+    LEDGER_AWAY = Gauge "outflow_ledger_away" []
+        "1 while the ledger of the fleet does not answer and each limit goes on as its policy says (`when_away`), else 0.";
+    LEDGER_ROUND_TRIPS = Counter "outflow_ledger_round_trips_total" []
+        "Questions to the ledger of the fleet, each for any number of limits, that were answered.";
+    LEDGER_LEASED = Counter "outflow_ledger_tokens_leased_total" []
+        "Tokens that this node leased from the ledger.";
+    LEDGER_GIVEN_BACK = Counter "outflow_ledger_tokens_given_back_total" []
+        "Leased tokens that this node gave back unused.";
     ALERTS = Counter "outflow_alerts_total" ["alert"]
         "Things that a person should know: `store_failing`, `store_recovered`, `ledger_away`, `authentication` (an account's log-in is refused), `worker_lost` (a delivery got no answer by its deadline).";
     HTTP_REQUESTS = Counter "outflow_http_requests_total" ["method", "route", "status"]

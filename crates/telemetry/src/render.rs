@@ -123,11 +123,16 @@ impl Metrics {
         page.histogram(&declared::STORE_COMMIT, &[], &self.commit_seconds.read());
         let failing = u64::from(self.store_failing.load(Relaxed));
         let dns_away = u64::from(self.dns_away.load(Relaxed));
+        let ledger = self.ledger.counts();
         for (metric, count) in [
             (&declared::STORE_RECORDS, self.records.load(Relaxed)),
             (&declared::STORE_BYTES, self.bytes.load(Relaxed)),
             (&declared::STORE_FAILING, failing),
             (&declared::DNS_AWAY, dns_away),
+            (&declared::LEDGER_AWAY, u64::from(self.ledger.is_away())),
+            (&declared::LEDGER_ROUND_TRIPS, ledger.round_trips),
+            (&declared::LEDGER_LEASED, ledger.leased),
+            (&declared::LEDGER_GIVEN_BACK, ledger.given_back),
         ] {
             page.begin(metric);
             page.count(metric, &[], count);

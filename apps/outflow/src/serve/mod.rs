@@ -12,6 +12,7 @@ pub mod deliveries;
 pub mod dns_watch;
 pub mod exchangers;
 pub mod files;
+pub mod fleet;
 pub mod gate;
 pub mod health;
 pub mod logs;

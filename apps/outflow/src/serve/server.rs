@@ -15,16 +15,17 @@ use outflow_config::valid::machine;
 use outflow_config::{Settings, TransportSettings};
 use outflow_core::entropy::Entropy;
 use outflow_core::time::{Nanos, Now};
+use outflow_ledger_redis::{RedisLedger, SettingsError};
 use outflow_pipeline::thread::{Ended, Surroundings};
 use outflow_pipeline::{Handle, Ports, handle};
-use outflow_ports::ledger::NoLedger;
 use outflow_resolver_dns::DnsResolver;
 use outflow_store_embedded::record::{KeptReceipts, RecordSettings};
 use outflow_store_embedded::{EmbeddedStore, OpenError, Opened};
+use outflow_telemetry::sink::Sink;
 use outflow_transport_sandbox::{Sandbox, SandboxHandle};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
@@ -32,6 +33,7 @@ use super::accounts::Accounts;
 use super::deliveries::Deliveries;
 use super::dns_watch;
 use super::files::{self, FilesError};
+use super::fleet::{self, NodeLedger, SharedPolicies};
 use super::logs::{LogError, Telling};
 use super::memory;
 use super::resolver::{self, DirectoryError};
@@ -59,6 +61,8 @@ pub enum ServeError {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    #[error("ledger.url: {0}")]
+    Ledger(#[from] SettingsError),
     #[error(transparent)]
     Start(#[from] StartError),
     #[error("{path}: {error}", path = .path.display())]
@@ -131,13 +135,21 @@ impl Server {
         let runtime = runtime()?;
         let executor = runtime.handle().clone();
         let directory = resolver::directory(settings, executor.clone())?;
+        let shared = fleet::ledger(&settings.ledger, &executor)?;
+        let waker = node.waker();
+        let ledger = NodeLedger::of(shared.as_ref(), Arc::new(move || waker.wake()));
+        let policies = shared
+            .clone()
+            .map(|ledger| SharedPolicies::new(ledger, executor.clone()));
         let waker = node.waker();
         let wake = Arc::new(move || waker.wake());
         let dns = DnsResolver::new(Arc::clone(&directory), executor.clone(), wake);
         let handle = sandbox.handle();
         let watched_dns = Arc::clone(&directory);
         let (wiring, smtp) = Wiring::new(settings, &telling, node, handle, directory, executor);
-        let state = ApiState::new(wiring.parts(settings, &store, &telling))?;
+        let mut parts = wiring.parts(settings, &store, &telling);
+        parts.fleet = policies.map(|it| Arc::new(it) as _);
+        let state = ApiState::new(parts)?;
         let sink = Arc::clone(&wiring.sink);
         let (certificate, speaking) =
             Certificate::read("server", listener.tls.as_ref(), &[b"http/1.1"], sink)?;
@@ -154,11 +166,12 @@ impl Server {
                 store,
                 sink: Arc::clone(&wiring.sink),
             },
-            ledger: NoLedger,
+            ledger,
             transport: Transports::new(wiring.carriers.clone(), sandbox, smtp),
             resolver: dns,
         };
         let dns_sink = Arc::clone(&wiring.sink);
+        let ledger_sink = Arc::clone(&wiring.sink);
         let (gate, sink, engine) = (wiring.gate, wiring.sink, settings.engine());
         let begin = move |now: &Now| gate.begin(now, engine, ports, sink);
         let thread = outflow_pipeline::thread::spawn(inbox, surroundings()?, begin);
@@ -171,6 +184,9 @@ impl Server {
             dns_sink,
             until(stopped.clone()),
         ));
+        if let Some(shared) = shared {
+            share(&runtime, shared, &state, ledger_sink, &stopped);
+        }
         let is_secure = speaking.borrow().is_some();
         let smtp = submission.as_ref().map(|it| it.address);
         let mut submitting = None;
@@ -308,6 +324,22 @@ fn runtime() -> Result<Runtime, ServeError> {
         .map_err(ServeError::System)
 }
 
+/// Follows what other nodes set, and tells how the ledger is.
+fn share(
+    runtime: &Runtime,
+    ledger: RedisLedger,
+    state: &ApiState,
+    sink: Arc<dyn Sink>,
+    stopped: &watch::Receiver<bool>,
+) {
+    let changed = Arc::new(Notify::new());
+    let following =
+        outflow_api::fleet::run(state.clone(), Arc::clone(&changed), until(stopped.clone()));
+    runtime.spawn(following);
+    runtime.spawn(fleet::hear(ledger.clone(), changed, until(stopped.clone())));
+    runtime.spawn(fleet::watch(ledger, sink, until(stopped.clone())));
+}
+
 fn bind(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
     let failed = |error| ServeError::Listen {
         address,
@@ -322,7 +354,7 @@ fn bind(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, SocketAd
 
 /// Tells how the node's thread ended, once the store is closed.
 fn watched(
-    thread: thread::JoinHandle<Ended<TimedStore, NoLedger, Transports, DnsResolver>>,
+    thread: thread::JoinHandle<Ended<TimedStore, NodeLedger, Transports, DnsResolver>>,
 ) -> Result<oneshot::Receiver<End>, ServeError> {
     let (sender, ended) = oneshot::channel();
     let watch = move || {

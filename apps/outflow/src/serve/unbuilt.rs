@@ -11,10 +11,6 @@ pub fn unbuilt(settings: &Settings) -> Vec<String> {
             "store.url: only the embedded store is built yet; leave it out",
         ),
         (
-            settings.ledger.url.is_some(),
-            "ledger.url: sharing limits over a fleet is not built yet; leave it out",
-        ),
-        (
             settings.throttle.is_some(),
             "throttle.listen: the throttle is not built yet; leave it out",
         ),
