@@ -182,7 +182,9 @@ impl Asker<'_> {
             .down(self.settings.life_min())
             .number(request.tokens.max(request.at_least))
             .number(cost)
-            .down(Spacing::after_others(self.settings, 1));
+            .up(self.settings.round_trip)
+            .number(request.class.index())
+            .number(self.node);
         let ask = self.ask(request, Script::Runs, args);
         Ok(Ask {
             spacing: gap,

@@ -107,8 +107,7 @@ impl RedisLedger {
 /// What the fleet calls this process: a name that no other one has, nor this one
 /// after a restart. The keys of the standard library's hashes are random.
 fn random_name() -> String {
-    let half = || RandomState::new().build_hasher().finish();
-    format!("{:016x}{:016x}", half(), half())
+    format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 
 /// One node's connection to a [`RedisLedger`].

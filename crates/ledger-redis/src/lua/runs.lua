@@ -4,6 +4,7 @@ local version, cost, longest = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(AR
 local interval, pause, overlap = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local gap, run_max, life_min = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local wanted, least, step = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
+local class, node = tonumber(ARGV[13]), ARGV[14]
 
 local clock = open(KEYS[1])
 local state = read(KEYS[2])
@@ -13,9 +14,9 @@ if refusal then
 end
 local now = clock.now
 
-local ends_at, tokens, refused = clock.start + longest, 0, 0
+local ends_at, tokens = clock.start + longest, 0
 if state.kind == 'runs' then
-  tokens, refused = number(state.tokens), number(state.refused)
+  tokens = number(state.tokens)
   if number(state.epoch) == clock.epoch then
     ends_at = number(state.ends_at)
   else
@@ -27,30 +28,56 @@ elseif state.kind then
   ends_at = math.max(ends_at, now + longest)
 end
 
-local fields = {
-  'kind', 'runs', 'version', version, 'cost', cost,
-  'interval', interval, 'overlap', overlap,
-}
-local function save(free_at)
-  for _, value in ipairs({ 'ends_at', ends_at, 'tokens', tokens, 'refused', refused }) do
-    fields[#fields + 1] = value
+-- Who was refused comes back in the order in which he was, the urgent first: the
+-- one behind may take what those before him have not taken by then.
+local QUEUE_MAX = 32
+local queue, place = {}, nil
+for rank, name in string.gmatch(state.waiting or '', '(%d):(%S+)') do
+  if name ~= node then
+    queue[#queue + 1] = { tonumber(rank), name }
+  elseif tonumber(rank) == class then
+    queue[#queue + 1] = { class, node }
+    place = #queue
   end
-  write(KEYS[2], clock, state, free_at, fields)
+end
+if not place then
+  place = 1
+  while queue[place] and queue[place][1] <= class do
+    place = place + 1
+  end
+end
+
+local function save(free_at)
+  local waiting = {}
+  for i = 1, math.min(#queue, QUEUE_MAX) do
+    waiting[i] = queue[i][1] .. ':' .. queue[i][2]
+  end
+  write(KEYS[2], clock, state, free_at, {
+    'kind', 'runs', 'version', version, 'cost', cost, 'interval', interval,
+    'overlap', overlap, 'ends_at', ends_at, 'tokens', tokens,
+    'waiting', table.concat(waiting, ' '),
+  })
 end
 
 local free_at = ends_at + pause - overlap
-if now < free_at then
-  local retry = free_at - now + step * refused
-  refused = refused + 1
+local mine_at = free_at + step * (place - 1)
+if now < mine_at then
+  if not queue[place] or queue[place][2] ~= node then
+    table.insert(queue, place, { class, node })
+  end
   save(free_at)
-  return reply(clock, 'refused', math.ceil(retry))
+  return reply(clock, 'refused', math.ceil(mine_at - now))
+end
+-- Those who did not come in time have lost their place.
+local is_queued = queue[place] and queue[place][2] == node
+for _ = 1, is_queued and place or place - 1 do
+  table.remove(queue, 1)
 end
 local grown = 0
-if refused > 0 then
+if #queue > 0 then
   grown = tokens * 2
 end
 tokens = math.max(math.min(math.max(wanted, grown), run_max), least)
-refused = 0
 local life = math.floor(life_min + gap * (tokens - least))
 -- A node's clock may run slow by a thousandth.
 ends_at = now + math.ceil(life * 1.001) + 1
