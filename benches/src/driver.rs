@@ -129,6 +129,8 @@ impl Driver {
                 Action::OpenFlow { .. }
                 | Action::CloseSession { .. }
                 | Action::Lease(_)
+                | Action::GiveBack(_)
+                | Action::PauseLimit { .. }
                 | Action::Resolve { .. }
                 | Action::Alert { .. } => {}
             }

@@ -3,8 +3,8 @@
 //!
 //! In reading order: [`time`], [`entropy`], [`name`], [`handle`]; [`class`],
 //! [`destination`], [`message`], [`message_id`], [`flow`], [`account`] (the words); [`limit`],
-//! [`policy`] (what may be sent when); [`schedule`] (who goes next), [`pool`]
-//! (through which account); [`reply`], [`classify`], [`outcome`], [`retry`]
+//! [`policy`] (what may be sent when), [`ledger`] (how a fleet shares it);
+//! [`schedule`] (who goes next), [`pool`] (through which account); [`reply`], [`classify`], [`outcome`], [`retry`]
 //! (what became of it); [`engine`] ties them together; [`throttle`] lends the
 //! same limits to others.
 
@@ -16,6 +16,7 @@ pub mod engine;
 pub mod entropy;
 pub mod flow;
 pub mod handle;
+pub mod ledger;
 pub mod limit;
 pub mod message;
 pub mod message_id;

@@ -10,7 +10,7 @@ use outflow_core::engine::{Engine, Settings, Start};
 use outflow_core::policy::set::Policies;
 use outflow_core::time::{Mono, Now};
 use outflow_ports::intake::{Given, Refused, Submission};
-use outflow_ports::ledger::Ledger;
+use outflow_ports::ledger::{Ledger, LedgerWork};
 use outflow_ports::resolver::Resolver;
 use outflow_ports::store::{BatchId, NewMessage, Store, StoreDone, StoreWork};
 use outflow_ports::transport::{Transport, TransportWork};
@@ -318,7 +318,18 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
                         .store
                         .submit(now, StoreWork::OpenFlow { flow, key });
                 }
-                Action::Lease(request) => self.ports.ledger.submit(now, request),
+                Action::Lease(request) => {
+                    let work = LedgerWork::Lease(request);
+                    self.ports.ledger.submit(now, work);
+                }
+                Action::GiveBack(back) => {
+                    let work = LedgerWork::GiveBack(back);
+                    self.ports.ledger.submit(now, work);
+                }
+                Action::PauseLimit { key, lasts } => {
+                    let work = LedgerWork::Pause { key, lasts };
+                    self.ports.ledger.submit(now, work);
+                }
                 Action::OpenSession {
                     session,
                     account,

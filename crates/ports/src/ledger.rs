@@ -4,16 +4,35 @@
 //! life of a lease in advance, so that the guarantee of a limit holds for all
 //! nodes together, whatever nodes crash, pause or have wrong clocks.
 
-use outflow_core::engine::action::LeaseRequest;
+use std::sync::Arc;
+
+use outflow_core::engine::action::{GiveBack, LeaseRequest};
 use outflow_core::engine::event::Event;
-use outflow_core::time::{Mono, Now};
+use outflow_core::policy::key::LimitKey;
+use outflow_core::time::{Mono, Nanos, Now};
+
+/// What a ledger is asked to do.
+#[derive(Clone, Debug)]
+pub enum LedgerWork {
+    /// Debit tokens; answered by one `Granted` at most.
+    Lease(LeaseRequest),
+    /// Take tokens back that will not be used. Not answered.
+    GiveBack(GiveBack),
+    /// Grant nothing of a limit for so long, and tell all nodes. Not answered.
+    Pause {
+        /// Which limit.
+        key: Arc<LimitKey>,
+        /// From now on.
+        lasts: Nanos,
+    },
+}
 
 /// A keeper of shared limits.
 pub trait Ledger {
-    /// Asks for tokens; answered by one `Granted` at most.
-    fn submit(&mut self, now: &Now, request: LeaseRequest);
+    /// Hands work over.
+    fn submit(&mut self, now: &Now, work: LedgerWork);
 
-    /// Brings what is done by now: `Granted`.
+    /// Brings what is done by now: `Granted`; and what others did: `Paused`.
     fn complete(&mut self, now: &Now, done: &mut Vec<Event>);
 
     /// When there may be more.
@@ -25,7 +44,7 @@ pub trait Ledger {
 pub struct NoLedger;
 
 impl Ledger for NoLedger {
-    fn submit(&mut self, _: &Now, _: LeaseRequest) {}
+    fn submit(&mut self, _: &Now, _: LedgerWork) {}
 
     fn complete(&mut self, _: &Now, _: &mut Vec<Event>) {}
 

@@ -267,7 +267,7 @@ impl AccountLimits {
                         .extend(entry.owners.iter().filter(|&&other| other != owner));
                 }
                 if let Some(feed) = &mut entry.feed {
-                    feed.note_taken(cost);
+                    feed.note_taken(now.mono, cost);
                     if !std::mem::replace(&mut entry.hungry, true) {
                         self.hungry.push(id);
                     }

@@ -26,6 +26,10 @@ pub enum Action {
     Append { no: AppendNo, record: Record },
     /// Ask the ledger for tokens of a limit.
     Lease(LeaseRequest),
+    /// Give tokens back to the ledger that will not be used.
+    GiveBack(GiveBack),
+    /// Have the ledger grant nothing of a limit for so long, to any node.
+    PauseLimit { key: Arc<LimitKey>, lasts: Nanos },
     /// Open a session of an account to a lane's destination.
     OpenSession {
         session: SessionRef,
@@ -61,10 +65,39 @@ pub struct LeaseRequest {
     pub headroom: Headroom,
     /// Who asks.
     pub class: Class,
-    /// How many are wanted.
+    /// How many are wanted. Of slots: how many in all, those in use included;
+    /// none gives all of them back.
     pub tokens: u32,
     /// What a single message takes at least: fewer are of no use.
     pub at_least: u32,
+    /// Slots of a concurrency limit that are in use, and stay so.
+    pub held: u32,
+    /// Of which version the numbers are: a ledger that knows a later one does
+    /// not lease under these.
+    pub version: u64,
+}
+
+/// What a ledger writes on a lease to know it again: when it debited the tokens,
+/// on its own clock, and in which of its lives. Nobody else reads it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Receipt {
+    /// Which life: a ledger that lost its state begins another.
+    pub epoch: u64,
+    /// When.
+    pub at: u64,
+}
+
+/// Tokens on their way back. Once at most: a lost one only wastes tokens.
+#[derive(Clone, Debug)]
+pub struct GiveBack {
+    /// What the whole fleet calls the limit.
+    pub key: Arc<LimitKey>,
+    /// Its algorithm and numbers when they were leased.
+    pub spec: LimitSpec,
+    /// How many.
+    pub tokens: u32,
+    /// What the ledger wrote on the lease.
+    pub receipt: Receipt,
 }
 
 /// A message on its way out.

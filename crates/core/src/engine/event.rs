@@ -2,12 +2,16 @@
 //!
 //! Events carry handles and small data; names were resolved before they came.
 
+use std::sync::Arc;
+
 use crate::account::AccountSpec;
 use crate::destination::Destination;
+use crate::engine::action::Receipt;
 use crate::engine::command::Command;
 use crate::handle::{AppendNo, FlowId, LimitId, PermitId, SessionRef};
 use crate::message::{Head, Seq};
 use crate::name::Name;
+use crate::policy::key::LimitKey;
 use crate::policy::set::Policies;
 use crate::reply::Reply;
 use crate::time::Nanos;
@@ -60,6 +64,9 @@ pub enum Event {
         no: u32,
         answer: LeaseAnswer,
     },
+    /// Nothing of this limit, or through this account, is to be taken for so
+    /// long: the far end said so to some node, or an operator did.
+    Paused { key: Arc<LimitKey>, lasts: Nanos },
     /// The far end changed its mind about a message that it had accepted.
     Feedback {
         flow: FlowId,
@@ -82,7 +89,8 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseAnswer {
     /// So many tokens, to be used within `life` of the moment they were asked
-    /// for; spaced ones at least `spacing` apart, beginning after `wait`.
+    /// for; spaced ones at least `spacing` apart, beginning after `wait`. Of
+    /// slots: so many in all, until they are asked for again.
     Leased {
         /// How many.
         tokens: u32,
@@ -92,6 +100,8 @@ pub enum LeaseAnswer {
         wait: Nanos,
         /// The least distance between two of them.
         spacing: Nanos,
+        /// To be shown if some are given back.
+        receipt: Receipt,
     },
     /// None now; ask again after this long.
     Refused {

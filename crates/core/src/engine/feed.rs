@@ -3,18 +3,23 @@
 //!
 //! A fed limit spends only what it was given. Leased ones are given tokens by
 //! the ledger, sized by recent use and by what waits; one request per limit is
-//! under way at a time. Reserved ones are given blocks that the journal made
-//! durable before they are used, so that a restart never sends faster.
+//! under way at a time; what is not used goes back. Reserved ones are given
+//! blocks that the journal made durable before they are used, so that a restart
+//! never sends faster.
+
+mod share;
+mod slots;
 
 use std::sync::Arc;
 
-use super::action::{Action, Alert, LeaseRequest, Record};
+use self::share::Share;
+use super::action::{Action, Alert, GiveBack, LeaseRequest, Record};
 use super::appends::Appends;
 use super::event::LeaseAnswer;
 use crate::class::Class;
 use crate::handle::LimitId;
 use crate::limit::need::Need;
-use crate::limit::{Grant, Limit};
+use crate::limit::{Grant, Kind, Limit};
 use crate::policy::key::LimitKey;
 use crate::policy::policy::WhenAway;
 use crate::time::{Clocks, Mono, Nanos, Now};
@@ -25,6 +30,14 @@ const OPEN_LIFE: Nanos = Nanos::from_millis(200);
 const AWAY_PAUSE: Nanos = Nanos::from_millis(100);
 /// The share of the burst asked for before there is any use to go by.
 const FIRST_SHARE: u32 = 8;
+/// Tokens that nobody wants go back after this part of their life, in
+/// thousandths: early enough that they are still worth something.
+const IDLE_AGE: u64 = 500;
+/// Tokens of a window that are wanted and still not used go back just before
+/// they lapse: there they would be lost for the whole window.
+const STUCK_AGE: u64 = 875;
+/// What an open limit spends while its ledger is away: more than anybody can.
+const OPEN_TOKENS: u32 = u32::MAX / 2;
 
 /// A request for tokens that has no answer yet.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +52,11 @@ impl Asked {
     /// A lease is void if the clocks moved against each other while it was
     /// asked for (the machine slept), and late answers are not trusted.
     fn is_trustworthy(&self, now: &Now, life: Nanos) -> bool {
-        now.mono.since(self.at).0 <= life.0 / 2 && self.clocks.parted(now) <= parting_max(life)
+        !self.is_late(now, life) && self.clocks.parted(now) <= parting_max(life)
+    }
+
+    fn is_late(&self, now: &Now, life: Nanos) -> bool {
+        now.mono.since(self.at).0 > life.0 / 2
     }
 }
 
@@ -50,7 +67,7 @@ const fn parting_max(life: Nanos) -> Nanos {
 
 /// The feeding of one limit.
 #[derive(Debug)]
-pub(super) struct Feed {
+pub(crate) struct Feed {
     key: Arc<LimitKey>,
     pub when_away: WhenAway,
     /// The request under way.
@@ -65,11 +82,22 @@ pub(super) struct Feed {
     /// Tokens taken since the last request, and the mean of that.
     taken: u32,
     use_per_request: u32,
+    share: Share,
     away: bool,
 }
 
+/// What to ask for.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    class: Class,
+    tokens: u32,
+    at_least: u32,
+    held: u32,
+}
+
 /// What stands before a limit that needs tokens.
-pub(super) struct Demand {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
     /// The most urgent class that wants tokens.
     pub class: Class,
     pub cost: u32,
@@ -98,6 +126,7 @@ impl Feed {
             leased: None,
             taken: 0,
             use_per_request: 0,
+            share: Share::default(),
             away: false,
         }
     }
@@ -132,22 +161,24 @@ impl Feed {
     }
 
     /// Notes that tokens were taken.
-    pub fn note_taken(&mut self, cost: u32) {
+    pub fn note_taken(&mut self, now: Mono, cost: u32) {
         self.taken = self.taken.saturating_add(cost);
+        self.share.note(now, cost);
     }
 
     /// Asks for more if the limit runs low. When to look again, if not asked.
-    pub fn refill(
+    /// `version` is that of the policies that the numbers come from.
+    pub(super) fn refill(
         &mut self,
         now: &Now,
-        id: LimitId,
+        (id, version): (LimitId, u64),
         limit: &mut Limit,
         demand: Option<Demand>,
         appends: &mut Appends,
         actions: &mut Vec<Action>,
     ) -> Mono {
         if limit.is_leased() {
-            return self.lease(now, id, limit, demand, actions);
+            return self.lease(now, (id, version), limit, demand, actions);
         }
         if let Some(block) = limit.reservation_due() {
             let saved = limit.save(now);
@@ -158,10 +189,11 @@ impl Feed {
         Mono::NEVER
     }
 
-    fn lease(
+    /// The same for a limit that is leased.
+    pub fn lease(
         &mut self,
         now: &Now,
-        id: LimitId,
+        (id, version): (LimitId, u64),
         limit: &mut Limit,
         demand: Option<Demand>,
         actions: &mut Vec<Action>,
@@ -174,16 +206,21 @@ impl Feed {
             // As good as away; what comes after all is not trusted.
             return self.answered(now, limit, asked.no, LeaseAnswer::Away, actions);
         }
-        if now.mono < self.retry_at {
-            return self.retry_at;
+        if limit.holds().is_some() {
+            return self.hold(now, (id, version), limit, demand, actions);
         }
+        let kept_until = self.give_back(now, limit, demand.is_some(), actions);
         let Some(demand) = demand else {
-            return Mono::NEVER;
+            return kept_until;
         };
+        if now.mono < self.retry_at {
+            return self.retry_at.min(kept_until);
+        }
         let low = Need::whole(demand.cost.max(self.use_per_request / 2));
         if limit.fits(now, demand.class, low) {
             // Enough for now; what lapses unused must be asked for again.
-            return limit.lapses_at(now).unwrap_or(Mono::NEVER);
+            let lapses_at = limit.lapses_at(now).unwrap_or(Mono::NEVER);
+            return lapses_at.min(kept_until);
         }
         self.use_per_request = (self.use_per_request + self.taken).div_ceil(2);
         self.taken = 0;
@@ -200,26 +237,79 @@ impl Feed {
             .max(waiting.min(first))
             .max(demand.cost)
             .min(limit.spec().capacity());
+        let wanted = Wanted {
+            class: demand.class,
+            tokens,
+            at_least: demand.cost,
+            held: 0,
+        };
+        self.ask(now, (id, version), limit, wanted, actions)
+    }
+
+    /// Sends a request. When its answer is overdue.
+    fn ask(
+        &mut self,
+        now: &Now,
+        (id, version): (LimitId, u64),
+        limit: &Limit,
+        wanted: Wanted,
+        actions: &mut Vec<Action>,
+    ) -> Mono {
         self.requests += 1;
-        let (no, class) = (self.requests, demand.class);
+        let (no, class) = (self.requests, wanted.class);
         self.asked = Some(Asked {
             no,
             at: now.mono,
             clocks: now.clocks(),
             class,
         });
-        let key = Arc::clone(&self.key);
         actions.push(Action::Lease(LeaseRequest {
             limit: id,
             no,
-            key,
+            key: Arc::clone(&self.key),
             spec: limit.spec().clone(),
             headroom: limit.headroom(),
             class,
-            tokens,
-            at_least: demand.cost,
+            tokens: wanted.tokens,
+            at_least: wanted.at_least,
+            held: wanted.held,
+            version,
         }));
         now.mono + self.life.max(AWAY_PAUSE)
+    }
+
+    /// Gives back what was leased and will hardly be used. When to look again.
+    fn give_back(
+        &self,
+        now: &Now,
+        limit: &mut Limit,
+        is_wanted: bool,
+        actions: &mut Vec<Action>,
+    ) -> Mono {
+        let is_window = matches!(
+            limit.shape().kind,
+            Kind::SlidingWindow | Kind::CalendarWindow
+        );
+        let age = match (is_wanted, is_window) {
+            (false, _) => IDLE_AGE,
+            (true, true) => STUCK_AGE,
+            (true, false) => return Mono::NEVER,
+        };
+        for grant in limit.drain_older(now, age) {
+            // Of a spaced run nothing comes back: the next one begins when its
+            // time is over.
+            if let Some(receipt) = grant.receipt
+                && grant.spacing == Nanos::ZERO
+            {
+                actions.push(Action::GiveBack(GiveBack {
+                    key: Arc::clone(&self.key),
+                    spec: limit.spec().clone(),
+                    tokens: grant.tokens,
+                    receipt,
+                }));
+            }
+        }
+        limit.ages_at(now, age).unwrap_or(Mono::NEVER)
     }
 
     /// Takes the ledger's answer in. When to look again.
@@ -241,9 +331,13 @@ impl Feed {
                 life,
                 wait,
                 spacing,
+                receipt,
             } => {
                 self.life = life;
-                self.away = false;
+                self.back();
+                if limit.holds().is_some() {
+                    return self.held(now, &asked, limit, tokens, life);
+                }
                 if asked.is_trustworthy(now, life) {
                     let (usable_from, ends_at) = (asked.at + wait, asked.at + life);
                     self.leased = Some((class, ends_at));
@@ -255,17 +349,23 @@ impl Feed {
                             usable_from,
                             ends_at,
                             spacing,
+                            asked_at: asked.at,
                             asked: asked.clocks,
                             parting_max: parting_max(life),
+                            receipt: Some(receipt),
                         },
                     );
                     return usable_from;
+                }
+                // As good as away, but worth asking at once.
+                if asked.is_late(now, life) {
+                    self.grant_alone(now, limit, class);
                 }
                 self.retry_at = now.mono;
                 now.mono
             }
             LeaseAnswer::Refused { retry_after } => {
-                self.away = false;
+                self.back();
                 self.retry_at = now.mono + retry_after;
                 self.retry_at
             }
@@ -283,14 +383,30 @@ impl Feed {
         }
     }
 
+    fn back(&mut self) {
+        if std::mem::replace(&mut self.away, false) {
+            self.share.end();
+        }
+    }
+
     /// What the policy lets this node spend while the ledger is away.
-    fn grant_alone(&self, now: &Now, limit: &mut Limit, class: Class) {
+    fn grant_alone(&mut self, now: &Now, limit: &mut Limit, class: Class) {
         let tokens = match self.when_away {
             WhenAway::Closed => return,
-            WhenAway::Open => limit.spec().capacity(),
-            WhenAway::LocalShare => self.use_per_request,
+            WhenAway::Open => OPEN_TOKENS,
+            // What was held goes on, and nothing is added to it.
+            WhenAway::LocalShare if limit.holds().is_some() => limit.spec().capacity().min(
+                limit
+                    .holds()
+                    .map_or(0, |holds| holds.in_use().max(holds.slots_before())),
+            ),
+            WhenAway::LocalShare => self.share.lot(now.mono),
         };
         let (usable_from, ends_at) = (now.mono, now.mono + OPEN_LIFE);
+        if limit.holds().is_some() {
+            limit.hold(tokens, ends_at);
+            return;
+        }
         limit.grant(
             now,
             Grant {
@@ -299,8 +415,10 @@ impl Feed {
                 usable_from,
                 ends_at,
                 spacing: Nanos::ZERO,
+                asked_at: now.mono,
                 asked: now.clocks(),
                 parting_max: parting_max(OPEN_LIFE),
+                receipt: None,
             },
         );
     }

@@ -8,7 +8,7 @@ use super::sweep::Sweep;
 use crate::handle::{AppendNo, LimitId};
 use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
-use crate::time::Now;
+use crate::time::{Nanos, Now};
 
 impl Engine {
     /// Gives limits that spend granted tokens what they lack.
@@ -31,12 +31,12 @@ impl Engine {
             else {
                 continue;
             };
-            feed.note_taken(taken);
+            feed.note_taken(now.mono, taken);
             let Some(limit) = self.schedule.limit_mut(place) else {
                 continue;
             };
             let counter = &mut self.counter;
-            let id = LimitId::Place(place);
+            let id = (LimitId::Place(place), counter.policies.version());
             let (appends, actions) = (&mut counter.appends, &mut counter.actions);
             let again = feed.refill(now, id, limit, demand, appends, actions);
             self.schedule.look_at(place, again);
@@ -51,9 +51,10 @@ impl Engine {
                 continue;
             };
             let (limit, appends) = (&mut entry.limit, &mut counter.appends);
+            let version = counter.policies.version();
             let again = feed.refill(
                 now,
-                LimitId::Account(id),
+                (LimitId::Account(id), version),
                 limit,
                 demand,
                 appends,
@@ -86,6 +87,31 @@ impl Engine {
                 counter.desk.limits.note_changed(id);
                 counter.desk.limits.wake_at(id, again);
             }
+        }
+    }
+
+    /// Nothing of a limit, or through an account, is taken for so long.
+    pub(super) fn paused(&mut self, now: &Now, key: &LimitKey, lasts: Nanos) {
+        let until = now.mono + lasts;
+        if let Some(place) = self.limits.find(key) {
+            if let Some(limit) = self.schedule.limit_mut(place) {
+                limit.block_until(until);
+            }
+            self.schedule.mark(place);
+        }
+        let desk = &mut self.counter.desk;
+        if let Some(id) = desk.limits.find(key) {
+            if let Some(entry) = desk.limits.get_mut(id) {
+                entry.limit.block_until(until);
+            }
+            desk.limits.note_changed(id);
+            desk.refresh_changed(now);
+        }
+        if let [(Scope::Account, name)] = key.parts()
+            && key.facet().is_rate()
+            && let Some(account) = desk.find_account(name)
+        {
+            desk.block(account, until);
         }
     }
 

@@ -79,8 +79,7 @@ impl Maker {
 
     fn make_limit(&mut self, now: &Now, applied: &Applied) -> Limit {
         let (spec, headroom) = (applied.spec.clone(), applied.headroom);
-        // What is in flight is counted where it flies.
-        if self.leased && !matches!(spec, LimitSpec::Concurrency { .. }) {
+        if self.leased {
             return Limit::leased(spec, headroom);
         }
         self.make_owned(now, &applied.key, applied)

@@ -23,7 +23,7 @@ mod counter;
 mod desk;
 pub mod event;
 pub mod explain;
-mod feed;
+pub(crate) mod feed;
 mod feeding;
 mod flows;
 mod holdups;
@@ -231,6 +231,7 @@ impl Engine {
                 self.replied(now, permit, &reply, session_lives);
             }
             Event::Granted { limit, no, answer } => self.granted(now, limit, no, answer),
+            Event::Paused { key, lasts } => self.paused(now, &key, lasts),
             Event::Feedback { flow, seq, reply } => self.feedback(flow, seq, &reply),
             Event::PolicyChanged { policies } => {
                 self.counter.policies = *policies;

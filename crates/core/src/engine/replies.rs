@@ -132,6 +132,7 @@ impl Engine {
             && let Some(wait) = outcome.retry_after
         {
             self.note_block(now, permit.account, wait);
+            self.tell_fleet(permit.account, wait);
             self.counter.desk.block(permit.account, now.mono + wait);
         }
         if outcome.verdict == Verdict::Misconfigured
@@ -141,6 +142,17 @@ impl Engine {
                 account: account.spec.id.clone(),
             };
             self.counter.actions.push(Action::Alert { alert });
+        }
+    }
+
+    /// Has all nodes leave an account alone: the far end meant it, not us.
+    fn tell_fleet(&mut self, id: AccountId, lasts: Nanos) {
+        if self.counter.settings.leased
+            && let Some(account) = self.counter.desk.account(id)
+        {
+            let key = Arc::new(LimitKey::of(Scope::Account, account.spec.id.clone()));
+            let pause = Action::PauseLimit { key, lasts };
+            self.counter.actions.push(pause);
         }
     }
 

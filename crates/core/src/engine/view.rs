@@ -316,7 +316,7 @@ impl LimitView {
             key: Arc::clone(key),
             spec: limit.spec().clone(),
             tokens: limit.available(now),
-            capacity: u64::from(limit.holds()),
+            capacity: u64::from(limit.most()),
             waiters,
             next_grant,
         }

@@ -131,6 +131,22 @@ impl Algorithm {
         }
     }
 
+    /// Takes tokens back that were taken at `since` and will not be used.
+    pub fn give_back(&mut self, now: &Now, tokens: u32, since: Mono) {
+        match self {
+            Self::TokenBucket(bucket) => bucket.give_back(now.mono, tokens, since),
+            Self::SlidingWindow(window) => window.give_back(now.mono, tokens, since),
+            Self::CalendarWindow(window) => {
+                let passed = now.mono.since(since);
+                let taken_at = Wall(now.wall.0.saturating_sub_unsigned(passed.0));
+                window.give_back(tokens, taken_at);
+            }
+            // The next one comes when the time of these is over.
+            Self::LeakyBucket(_) => {}
+            Self::Concurrency(slots) => slots.release(tokens),
+        }
+    }
+
     /// Gives `cost` slots back.
     pub fn release(&mut self, cost: u32) {
         if let Self::Concurrency(slots) = self {

@@ -176,6 +176,14 @@ impl CalendarWindow {
         self.spans.insert(place, Span { start, end, used });
     }
 
+    /// Takes tokens back that were taken at `since` and not used.
+    pub fn give_back(&mut self, tokens: u32, since: Wall) {
+        let mut spans = self.spans.iter_mut().rev();
+        if let Some(span) = spans.find(|span| span.holds(since)) {
+            span.used = span.used.saturating_sub(tokens);
+        }
+    }
+
     /// Makes room: forgets the earliest window and closes it, if it is over by
     /// `start`. Else all are ahead of the clock, and the two that stand
     /// closest become one that is used up.

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use super::algorithm::Until;
 use super::need::Need;
 use crate::class::Class;
+use crate::engine::action::Receipt;
 use crate::time::{Clocks, Mono, Nanos, Now};
 
 /// Clocks that part by less than this go unnoticed, so it counts against every
@@ -31,14 +32,24 @@ pub struct Grant {
     pub ends_at: Mono,
     /// For a spaced run: how far apart its tokens must be taken. Else zero.
     pub spacing: Nanos,
+    /// When it was asked for: its life began then.
+    pub asked_at: Mono,
     /// How the clocks stood when it was asked for.
     pub asked: Clocks,
     /// How far they may part before it is void: then the machine slept, or its
     /// clock was set, and nobody knows how old it is.
     pub parting_max: Nanos,
+    /// What the ledger wrote on it; none if no ledger granted it.
+    pub receipt: Option<Receipt>,
 }
 
 impl Grant {
+    /// When it has lived for so many thousandths of its life.
+    fn ages_at(&self, permille: u64) -> Mono {
+        let life = self.ends_at.since(self.asked_at);
+        self.asked_at + Nanos(life.0 / 1_000 * permille)
+    }
+
     fn is_good(&self, now: &Now) -> bool {
         self.tokens > 0 && now.mono < self.ends_at
     }
@@ -135,6 +146,26 @@ impl Lease {
             self.spaced_until = now.mono + spacing.times(u64::from(cost));
         }
         self.forget(now);
+    }
+
+    /// When [`Lease::drain_older`] will find something, if anything is held.
+    pub fn ages_at(&self, now: &Now, permille: u64) -> Option<Mono> {
+        let held = self.batches.iter().filter(|batch| batch.is_good(now));
+        held.map(|batch| batch.ages_at(permille)).min()
+    }
+
+    /// Takes out what was not used for so many thousandths of its life.
+    pub fn drain_older(&mut self, now: &Now, permille: u64) -> Vec<Grant> {
+        self.forget(now);
+        let mut old = Vec::new();
+        self.batches.retain(|batch| {
+            let keep = batch.ages_at(permille) > now.mono;
+            if !keep {
+                old.push(*batch);
+            }
+            keep
+        });
+        old
     }
 
     /// Empties the lease and yields what is still good, to be given back.

@@ -10,7 +10,8 @@
 //! the amount asked for; [`token_bucket`], [`leaky_bucket`],
 //! [`sliding_window`], [`calendar_window`] (with [`boundary`]) and
 //! [`concurrency`] count, each under a guarantee that its first line states;
-//! [`algorithm`] is the choice between them; [`lease`] is the fleet's side;
+//! [`algorithm`] is the choice between them; [`lease`] and [`holds`] are the
+//! fleet's side;
 //! [`reserve`] and [`saved`] let a limit outlive its process.
 
 pub mod algorithm;
@@ -18,6 +19,7 @@ pub mod boundary;
 pub mod calendar_window;
 pub mod concurrency;
 mod format;
+pub mod holds;
 pub mod leaky_bucket;
 pub mod lease;
 pub mod need;
@@ -38,6 +40,7 @@ use crate::class::Class;
 use crate::time::{Mono, Nanos, Now};
 use algorithm::Algorithm;
 use calendar_window::Kept;
+use holds::Holds;
 use lease::Lease;
 use reserve::Reserve;
 
@@ -46,6 +49,7 @@ use reserve::Reserve;
 enum Source {
     Owned(Algorithm),
     Leased(Lease),
+    Held(Holds),
 }
 
 /// One rule with one counter.
@@ -87,10 +91,14 @@ impl Limit {
 
     /// A limit that spends what the ledger grants.
     pub fn leased(spec: LimitSpec, headroom: Headroom) -> Self {
+        let source = match spec {
+            LimitSpec::Concurrency { .. } => Source::Held(Holds::default()),
+            _ => Source::Leased(Lease::default()),
+        };
         Self {
             spec,
             headroom,
-            source: Source::Leased(Lease::default()),
+            source,
             reserve: None,
             is_transient: true,
             blocked_until: None,
@@ -109,7 +117,22 @@ impl Limit {
 
     /// Whether it spends what a ledger grants.
     pub const fn is_leased(&self) -> bool {
-        matches!(self.source, Source::Leased(_))
+        matches!(self.source, Source::Leased(_) | Source::Held(_))
+    }
+
+    /// The slots that it holds of a shared limit, if that is what it does.
+    pub const fn holds(&self) -> Option<&Holds> {
+        match &self.source {
+            Source::Held(holds) => Some(holds),
+            _ => None,
+        }
+    }
+
+    /// The ledger lets it hold so many slots, in all.
+    pub const fn hold(&mut self, slots: u32, ends_at: Mono) {
+        if let Source::Held(holds) = &mut self.source {
+            holds.hold(slots, ends_at);
+        }
     }
 
     /// Its kind, capacity and rate.
@@ -140,6 +163,7 @@ impl Limit {
         match &self.source {
             Source::Owned(algorithm) => algorithm.fits(now, need),
             Source::Leased(lease) => lease.fits(now, class, need),
+            Source::Held(holds) => holds.fits(now, need),
         }
     }
 
@@ -167,8 +191,12 @@ impl Limit {
         let until = match &self.source {
             Source::Owned(Algorithm::CalendarWindow(window)) => window.until(&from, need, kept),
             Source::Owned(algorithm) => algorithm.until(&from, need),
-            Source::Leased(_) if need > Need::whole(self.spec.capacity()) => Until::Never,
+            Source::Leased(_) | Source::Held(_) if need > Need::whole(self.spec.capacity()) => {
+                Until::Never
+            }
             Source::Leased(lease) => lease.until(&from, class, need),
+            Source::Held(holds) if holds.fits(&from, need) => Until::Now,
+            Source::Held(_) => Until::Granted,
         };
         match until {
             Until::Now if !self.reserve_covers(need) => Until::Granted,
@@ -190,15 +218,16 @@ impl Limit {
         }
         match &self.source {
             Source::Owned(algorithm) => {
-                let used = algorithm.used(now).min(self.holds());
-                u64::from(self.holds() - used)
+                let used = algorithm.used(now).min(self.most());
+                u64::from(self.most() - used)
             }
             Source::Leased(lease) => lease.usable(now, Class::Critical),
+            Source::Held(holds) => u64::from(holds.free(now)),
         }
     }
 
     /// What it holds at most: a spaced limit has one at a time.
-    pub const fn holds(&self) -> u32 {
+    pub const fn most(&self) -> u32 {
         match self.spec {
             LimitSpec::LeakyBucket { .. } => 1,
             _ => self.spec.capacity(),
@@ -214,6 +243,7 @@ impl Limit {
         match &mut self.source {
             Source::Owned(algorithm) => algorithm.take(now, cost),
             Source::Leased(lease) => lease.take(now, class, cost),
+            Source::Held(holds) => holds.take(cost),
         }
         if let Some(reserve) = &mut self.reserve {
             reserve.take(cost);
@@ -222,8 +252,10 @@ impl Limit {
 
     /// Gives `cost` slots of a concurrency limit back. Rates refund nothing.
     pub fn release(&mut self, cost: u32) {
-        if let Source::Owned(algorithm) = &mut self.source {
-            algorithm.release(cost);
+        match &mut self.source {
+            Source::Owned(algorithm) => algorithm.release(cost),
+            Source::Held(holds) => holds.release(cost),
+            Source::Leased(_) => {}
         }
     }
 
@@ -275,6 +307,12 @@ impl Limit {
                 };
             }
             Source::Leased(lease) => drop(lease.drain(now)),
+            // Fewer slots are granted when they are next asked for.
+            Source::Held(_) => {}
+        }
+        let was_held = matches!(self.source, Source::Held(_));
+        if self.is_leased() && was_held != matches!(spec, LimitSpec::Concurrency { .. }) {
+            self.source = Self::leased(spec.clone(), self.headroom).source;
         }
         self.spec = spec;
     }
@@ -311,7 +349,9 @@ impl Limit {
     /// there were any.
     pub fn void_parted(&mut self, now: &Now) -> bool {
         match &mut self.source {
-            Source::Owned(_) => false,
+            // Slots are counted where they are held: a hold that ended early
+            // elsewhere is noticed when it is asked for again.
+            Source::Owned(_) | Source::Held(_) => false,
             Source::Leased(lease) => lease.void_parted(now),
         }
     }
@@ -321,14 +361,32 @@ impl Limit {
         match &self.source {
             Source::Owned(_) => None,
             Source::Leased(lease) => lease.lapses_at(now),
+            Source::Held(holds) => Some(holds.ends_at()).filter(|at| *at > now.mono),
         }
     }
 
     /// Empties a lease and yields what is still good, to be given back.
     pub fn drain(&mut self, now: &Now) -> Vec<Grant> {
         match &mut self.source {
-            Source::Owned(_) => Vec::new(),
+            Source::Owned(_) | Source::Held(_) => Vec::new(),
             Source::Leased(lease) => lease.drain(now),
+        }
+    }
+
+    /// Takes out of a lease what was not used for so many thousandths of its
+    /// life, to be given back.
+    pub fn drain_older(&mut self, now: &Now, permille: u64) -> Vec<Grant> {
+        match &mut self.source {
+            Source::Owned(_) | Source::Held(_) => Vec::new(),
+            Source::Leased(lease) => lease.drain_older(now, permille),
+        }
+    }
+
+    /// When [`Limit::drain_older`] will find something, if there is anything.
+    pub fn ages_at(&self, now: &Now, permille: u64) -> Option<Mono> {
+        match &self.source {
+            Source::Owned(_) | Source::Held(_) => None,
+            Source::Leased(lease) => lease.ages_at(now, permille),
         }
     }
 
@@ -337,6 +395,7 @@ impl Limit {
         let idle = match &self.source {
             Source::Owned(algorithm) => algorithm.is_idle(now),
             Source::Leased(lease) => lease.is_idle(now),
+            Source::Held(holds) => holds.is_idle(now),
         };
         idle && self.blocked_until(now).is_none() && !self.is_reserving()
     }
@@ -400,13 +459,13 @@ impl Limit {
     pub fn save(&self, now: &Now) -> Saved {
         let memory = match &self.source {
             Source::Owned(algorithm) if self.needs_reserve() => algorithm.save(now),
-            Source::Owned(_) | Source::Leased(_) => saved::Memory::Nothing,
+            Source::Owned(_) | Source::Leased(_) | Source::Held(_) => saved::Memory::Nothing,
         };
         let reserve = self.reserve.as_ref();
         let largest_cost = reserve.map_or(1, Reserve::largest_cost);
         let lasts_for = match &self.source {
             Source::Owned(algorithm) => algorithm.lasts_for(now, largest_cost),
-            Source::Leased(_) => Nanos::ZERO,
+            Source::Leased(_) | Source::Held(_) => Nanos::ZERO,
         };
         Saved {
             lasts_for: lasts_for.0,

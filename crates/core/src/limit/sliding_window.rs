@@ -155,6 +155,19 @@ impl SlidingWindow {
         }
     }
 
+    /// Takes tokens back that were taken at `since` and not used: they leave
+    /// the batch in which they were counted.
+    pub fn give_back(&mut self, now: Mono, tokens: u32, since: Mono) {
+        self.forget(now);
+        let leaves_at = since + self.window;
+        let batch = self.batches.iter_mut().find(|it| it.leaves_at >= leaves_at);
+        if let Some(batch) = batch {
+            let back = tokens.min(batch.tokens);
+            batch.tokens -= back;
+            self.used -= u64::from(back);
+        }
+    }
+
     fn forget(&mut self, now: Mono) {
         while let Some(batch) = self.batches.pop_front_if(|batch| batch.leaves_at <= now) {
             self.used -= u64::from(batch.tokens);

@@ -104,6 +104,16 @@ impl TokenBucket {
         self.at = self.at.max(now);
     }
 
+    /// Takes tokens back that were taken at `since` and not used: what would
+    /// have accrued without them is no more theirs.
+    pub fn give_back(&mut self, now: Mono, tokens: u32, since: Mono) {
+        let accrued = u128::from(now.since(since).0) * u128::from(self.rate.count);
+        let tokens = u128::from(tokens) * u128::from(self.rate.per.0);
+        let level = self.level_at(now) + tokens.saturating_sub(accrued);
+        self.level = level.min(self.full());
+        self.at = self.at.max(now);
+    }
+
     /// Goes on with another rate and burst.
     pub fn reconfigure(&mut self, now: Mono, rate: Rate, burst: u32) {
         let level = self.level_at(now);

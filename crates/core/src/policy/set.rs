@@ -17,6 +17,7 @@ use std::collections::btree_map::Entry;
 use super::applied::{Applied, Gathered};
 use super::error::PolicyError;
 use super::facts::Facts;
+use super::key::LimitKey;
 use super::matcher::Match;
 use super::patch::Patch;
 use super::policy::{Policy, RateOrShare, WhenAway};
@@ -73,6 +74,7 @@ pub struct Policies {
     headroom: Headroom,
     worker: Name,
     epoch: u64,
+    version: u64,
 }
 
 /// No policies, and a fifth of every burst and quota kept for critical.
@@ -84,12 +86,12 @@ impl Default for Policies {
             headroom: Headroom([200, 0, 0, 0]),
             worker: Name::from("local"),
             epoch: 0,
+            version: 0,
         }
     }
 }
 
 impl Policies {
-    /// How often anything changed. Limits worked out in an older epoch are
     /// Whether any policy speaks of an account at a destination.
     pub fn has_pairs(&self) -> bool {
         let is_share = |policy: &Policy| matches!(policy.rate, Some(RateOrShare::Share { .. }));
@@ -99,9 +101,21 @@ impl Policies {
             || self.policies.values().any(is_share)
     }
 
+    /// How often anything changed. Limits worked out in an older epoch are
     /// stale.
     pub const fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Which version of the policies that a fleet shares these are. Numbers of
+    /// an older one are not leased under once a ledger knows a later one.
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// These are that version of what the fleet shares.
+    pub const fn set_version(&mut self, version: u64) {
+        self.version = version;
     }
 
     /// All policies, in the order of what they govern.
@@ -214,6 +228,28 @@ impl Policies {
             for rule in &rules {
                 rule.yield_share(&account.id, whole, &mut gathered);
             }
+        }
+        gathered.into_limits()
+    }
+
+    /// The limits on exactly what `key` names, by whichever policies speak of it;
+    /// its facet does not matter. Shares of another rate are not among them:
+    /// nobody says whose.
+    pub fn for_key(&self, key: &LimitKey) -> Vec<Applied> {
+        let mut rule: Option<Rule<'_>> = None;
+        for Shape { scopes, exact } in self.shapes.keys().copied() {
+            if scopes != key.scopes() {
+                continue;
+            }
+            let Some(policy) = self.policies.get(&Match::over(key.parts(), exact)) else {
+                continue;
+            };
+            let about = || Rule::about(scopes, key.parts().to_vec());
+            rule.get_or_insert_with(about).inherit(policy);
+        }
+        let mut gathered = Gathered::new(self.headroom);
+        if let Some(rule) = rule {
+            rule.yield_limits(&mut gathered);
         }
         gathered.into_limits()
     }

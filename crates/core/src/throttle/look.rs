@@ -31,7 +31,7 @@ impl Throttle {
             entry.is_some_and(|entry| entry.is(key))
         })?;
         let limit = &self.entries.get(place)?.limit;
-        let whole = Need::whole(limit.holds());
+        let whole = Need::whole(limit.most());
         let full_in = match limit.until(now, Class::Critical, whole) {
             Until::At(at) => at.since(now.mono),
             Until::Now | Until::Released | Until::Granted | Until::Never => Nanos::ZERO,

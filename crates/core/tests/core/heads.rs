@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use outflow_core::account::{AccountSpec, Sessions};
 use outflow_core::destination::Destination;
-use outflow_core::engine::action::{Action, Alert, Record};
+use outflow_core::engine::action::{Action, Alert, Receipt, Record};
 use outflow_core::engine::event::{Event, LeaseAnswer};
 use outflow_core::engine::{Engine, SavedLimit, Settings, Start};
 use outflow_core::entropy::Entropy;
@@ -628,6 +628,7 @@ fn sent_on_lease(moved: i64) -> usize {
                         life,
                         wait: Nanos::ZERO,
                         spacing: Nanos::ZERO,
+                        receipt: Receipt::default(),
                     };
                     now = now.at(now.mono + Nanos(10 * MILLI));
                     now.wall.0 += moved;

@@ -2,10 +2,12 @@
 //!
 //! Reading order: [`Harness`], `fleet` (askers that use what they are granted
 //! as late, as early and as carelessly as they may), then the cases:
-//! `bounds` (never too much), `share` (never too little).
+//! `bounds` (never too much), `share` (never too little), `returns` (what
+//! comes back, and what is held back).
 
 mod bounds;
 mod fleet;
+mod returns;
 mod share;
 
 use outflow_core::time::{Mono, Now};
@@ -39,6 +41,7 @@ pub fn cases<H: Harness>() -> Vec<Case<H>> {
     let mut cases: Vec<Case<H>> = Vec::new();
     cases.extend(bounds::cases());
     cases.extend(share::cases());
+    cases.extend(returns::cases());
     cases
 }
 

@@ -1,10 +1,9 @@
 //! A node's way to the ledger, if the scenario has one.
 
-use outflow_core::engine::action::LeaseRequest;
 use outflow_core::engine::event::Event;
 use outflow_core::entropy::Entropy;
 use outflow_core::time::{Mono, Nanos, Now};
-use outflow_ports::ledger::Ledger;
+use outflow_ports::ledger::{Ledger, LedgerWork};
 
 use crate::memory::ledger::{LedgerLink, LinkFaults, MemoryLedger};
 use crate::memory::window::Window;
@@ -37,9 +36,9 @@ impl SimLedger {
 }
 
 impl Ledger for SimLedger {
-    fn submit(&mut self, now: &Now, request: LeaseRequest) {
+    fn submit(&mut self, now: &Now, work: LedgerWork) {
         if let Some((_, _, link)) = &mut self.0 {
-            link.submit(now, request);
+            link.submit(now, work);
         }
     }
 

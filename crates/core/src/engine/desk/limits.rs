@@ -92,7 +92,7 @@ impl Desk {
 
     /// Looks at the owners of limits that another owner, a grant or a reply
     /// changed.
-    pub(super) fn refresh_changed(&mut self, now: &Now) {
+    pub(in crate::engine) fn refresh_changed(&mut self, now: &Now) {
         while let Some(owner) = self.limits.pop_changed() {
             self.refresh(now, owner);
         }

@@ -4,6 +4,7 @@ use super::world::{World, account, secs};
 use outflow_core::class::Class;
 use outflow_core::destination::Destination;
 use outflow_core::engine::Settings;
+use outflow_core::engine::action::Receipt;
 use outflow_core::engine::event::{Event, LeaseAnswer};
 use outflow_core::flow::FlowKey;
 use outflow_core::limit::spec::{Headroom, Rate};
@@ -134,6 +135,7 @@ fn leased_accounts_ask_again_whenever_somebody_wants_them() {
                     life: secs(1),
                     wait: secs(0),
                     spacing: secs(0),
+                    receipt: Receipt::default(),
                 };
                 let (limit, no) = (request.limit, request.no);
                 world.step(Event::Granted { limit, no, answer });

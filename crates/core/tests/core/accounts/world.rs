@@ -206,6 +206,7 @@ impl World {
                 });
             }
             Action::Lease(request) => self.leases.push(request),
+            Action::GiveBack(_) | Action::PauseLimit { .. } => {}
             Action::OpenFlow { .. } | Action::Resolve { .. } | Action::Alert { .. } => {}
         }
         None

@@ -18,8 +18,10 @@ fn grant(tokens: u32, class: Class, usable_from: u64, ends_at: u64) -> Grant {
         usable_from: Mono(usable_from),
         ends_at: Mono(ends_at),
         spacing: Nanos::ZERO,
+        asked_at: Mono(usable_from),
         asked: at(0).clocks(),
         parting_max: Nanos(SECOND / 4),
+        receipt: None,
     }
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use outflow_core::class::Class;
-use outflow_core::engine::action::LeaseRequest;
+use outflow_core::engine::action::{GiveBack, LeaseRequest};
 use outflow_core::engine::event::{Event, LeaseAnswer};
 use outflow_core::entropy::Entropy;
 use outflow_core::handle::{AccountLimitId, LimitId};
@@ -18,7 +18,7 @@ use outflow_core::time::{Mono, Nanos, Now};
 
 use super::Harness;
 use crate::conformance::guarantee::Use;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, LedgerWork};
 
 /// The longest that is waited between two looks.
 const LOOK: Nanos = Nanos::from_millis(5);
@@ -34,6 +34,8 @@ pub(super) enum Habit {
     Greedy,
     /// Early, late or at the last moment, and dies now and then.
     Careless,
+    /// At once, and gives the rest back at random moments.
+    Fickle,
     /// Does not ask.
     Idle,
 }
@@ -54,8 +56,12 @@ pub(super) struct Asker<L> {
     use_per_request: u32,
     /// Tokens used so far.
     pub spent: u64,
+    /// Under which version it asks.
+    version: u64,
     /// The last answer, for cases that look at it.
     pub answer: Option<LeaseAnswer>,
+    /// What else the ledger said.
+    heard: Vec<Event>,
 }
 
 impl<L: Ledger> Asker<L> {
@@ -73,7 +79,9 @@ impl<L: Ledger> Asker<L> {
             used: 0,
             use_per_request: 0,
             spent: 0,
+            version: 0,
             answer: None,
+            heard: Vec::new(),
         }
     }
 
@@ -85,7 +93,12 @@ impl<L: Ledger> Asker<L> {
         self.link.complete(now, &mut done);
         for event in done {
             let Event::Granted { limit, no, answer } = event else {
-                unreachable!("a ledger only grants");
+                let Event::Paused { lasts, .. } = event else {
+                    unreachable!("a ledger grants and pauses");
+                };
+                self.limit.block_until(now.mono + lasts);
+                self.heard.push(event);
+                continue;
             };
             assert_eq!(limit, Self::LIMIT, "the answer names its limit");
             assert!(no <= self.requests, "the answer names its request");
@@ -94,6 +107,8 @@ impl<L: Ledger> Asker<L> {
             };
             self.answer = Some(answer);
             match answer {
+                // Cases about slots look at the answer themselves.
+                LeaseAnswer::Leased { .. } if self.limit.holds().is_some() => {}
                 LeaseAnswer::Leased { .. } => self.grant(now, at, answer, entropy),
                 LeaseAnswer::Refused { retry_after } => self.retry_at = now.mono + retry_after,
                 LeaseAnswer::Away => self.retry_at = now.mono + ANSWER_MAX,
@@ -107,6 +122,7 @@ impl<L: Ledger> Asker<L> {
             life,
             wait,
             spacing,
+            receipt,
         } = answer
         else {
             return;
@@ -124,8 +140,10 @@ impl<L: Ledger> Asker<L> {
             usable_from,
             ends_at,
             spacing,
+            asked_at: at,
             asked: now.clocks(),
             parting_max: Nanos(life.0 / 4),
+            receipt: Some(receipt),
         };
         self.limit.grant(now, grant);
         if self.habit == Habit::Careless {
@@ -195,8 +213,46 @@ impl<L: Ledger> Asker<L> {
             class: self.class,
             tokens,
             at_least: self.cost,
+            held: 0,
+            version: self.version,
         };
-        self.link.submit(now, request);
+        self.link.submit(now, LedgerWork::Lease(request));
+    }
+
+    /// Asks to hold so many slots, of which some are in use.
+    fn request_hold(&mut self, now: &Now, key: &Arc<LimitKey>, in_use: u32, slots: u32) {
+        self.requests += 1;
+        self.asked = Some((self.requests, now.mono));
+        self.answer = None;
+        let request = LeaseRequest {
+            limit: Self::LIMIT,
+            no: self.requests,
+            key: Arc::clone(key),
+            spec: self.limit.spec().clone(),
+            headroom: self.limit.headroom(),
+            class: self.class,
+            tokens: slots,
+            at_least: 1,
+            held: in_use,
+            version: self.version,
+        };
+        self.link.submit(now, LedgerWork::Lease(request));
+    }
+
+    /// Gives back all that it has and did not use.
+    fn give_back(&mut self, now: &Now, key: &Arc<LimitKey>) {
+        let spec = self.limit.spec().clone();
+        for grant in self.limit.drain(now) {
+            if let Some(receipt) = grant.receipt {
+                let back = GiveBack {
+                    key: Arc::clone(key),
+                    spec: spec.clone(),
+                    tokens: grant.tokens,
+                    receipt,
+                };
+                self.link.submit(now, LedgerWork::GiveBack(back));
+            }
+        }
     }
 
     /// When it has something to do.
@@ -275,7 +331,13 @@ impl<H: Harness> Fleet<H> {
                 continue;
             };
             asker.listen(&now, &mut self.entropy);
-            asker.spend(&now, &mut self.uses);
+            let fickle = asker.habit == Habit::Fickle;
+            if fickle && self.entropy.between(0, 2) == 0 {
+                asker.give_back(&now, &self.key);
+            }
+            if !fickle || self.entropy.between(0, 1) == 0 {
+                asker.spend(&now, &mut self.uses);
+            }
             asker.ask(&now, &self.key);
         }
     }
@@ -318,15 +380,83 @@ impl<H: Harness> Fleet<H> {
         since.map(|it| u64::from(it.tokens)).sum()
     }
 
+    /// Time passes until a fresh ledger lends without reserve.
+    pub fn settle(&mut self) {
+        self.run(Nanos::from_secs(3));
+    }
+
+    /// The last asker gives back all it has.
+    pub fn give_back_all(&mut self) {
+        let now = self.harness.now();
+        if let Some(asker) = self.askers.last_mut() {
+            asker.give_back(&now, &self.key);
+        }
+        self.run(Nanos::from_millis(20));
+    }
+
+    /// What an asker hears when it wants to hold so many slots.
+    pub fn hold(&mut self, place: usize, in_use: u32, slots: u32) -> LeaseAnswer {
+        let now = self.harness.now();
+        if let Some(asker) = self.askers.get_mut(place) {
+            asker.request_hold(&now, &self.key, in_use, slots);
+        }
+        self.answer_of(place)
+    }
+
+    /// What an asker hears when it asks for so many as a class.
+    pub fn hear_as(&mut self, place: usize, class: Class, tokens: u32) -> LeaseAnswer {
+        let now = self.harness.now();
+        if let Some(asker) = self.askers.get_mut(place) {
+            asker.class = class;
+            asker.habit = Habit::Idle;
+            asker.request(&now, &self.key, tokens);
+        }
+        self.answer_of(place)
+    }
+
+    /// What the last asker hears when it asks although it was told not to.
+    pub fn ask_again(&mut self) -> LeaseAnswer {
+        self.hear(1)
+    }
+
+    /// One asker has the limit paused.
+    pub fn pause(&mut self, lasts: Nanos) {
+        let now = self.harness.now();
+        let key = Arc::clone(&self.key);
+        if let Some(asker) = self.askers.first_mut() {
+            let pause = LedgerWork::Pause { key, lasts };
+            asker.link.submit(&now, pause);
+        }
+    }
+
+    /// What the askers heard besides answers.
+    pub fn heard(&self) -> impl Iterator<Item = &[Event]> {
+        self.askers.iter().map(|asker| asker.heard.as_slice())
+    }
+
+    /// One asker goes on with other numbers, of a later version.
+    pub fn change(&mut self, place: usize, spec: &LimitSpec, version: u64) {
+        let now = self.harness.now();
+        if let Some(asker) = self.askers.get_mut(place) {
+            asker.limit.reconfigure(&now, spec.clone());
+            asker.asked = None;
+            asker.version = version;
+        }
+    }
+
     /// What the last asker hears when it asks for so many.
     pub fn hear(&mut self, tokens: u32) -> LeaseAnswer {
         let now = self.harness.now();
         if let Some(asker) = self.askers.last_mut() {
             asker.request(&now, &self.key, tokens);
         }
+        self.answer_of(self.askers.len().saturating_sub(1))
+    }
+
+    fn answer_of(&mut self, place: usize) -> LeaseAnswer {
         for _ in 0..1_000 {
             self.run(Nanos::from_millis(1));
-            let answer = self.askers.last().and_then(|asker| asker.answer);
+            let answer = self.askers.get(place).and_then(|asker| asker.answer);
             if let Some(answer) = answer {
                 return answer;
             }

@@ -5,56 +5,19 @@
 //! that pay for that life in advance; or spaced runs. Terms may change with the
 //! numbers at any time: what is leased under the old ones is still paid for.
 
-use outflow_core::engine::action::LeaseRequest;
+use outflow_core::engine::action::{LeaseRequest, Receipt};
 use outflow_core::engine::event::LeaseAnswer;
+use outflow_core::ledger::{Leasing, NEVER_PAUSE, Settings, Terms, bucket, calendar, paid};
 use outflow_core::limit::algorithm::Algorithm;
 use outflow_core::limit::{Fill, LimitSpec, Need, Until};
 use outflow_core::time::{Mono, Nanos, Now};
 
+use super::held::Held;
 use super::promises::Promises;
-use super::settings::{Settings, paid};
-use super::spaced::{Runs, Spacing};
-use super::{bucket, calendar, spaced, window};
+use super::spaced::Runs;
 
-/// When to ask again for what can never fit: the numbers may have changed.
-const NEVER_PAUSE: Nanos = Nanos::from_secs(60);
-/// Who was refused returns when this part of a life's worth is there.
-const LOTS: u64 = 8;
-
-/// Leases that live for a while.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Leasing {
-    /// The limit less what pays for the life.
-    pub inner: LimitSpec,
-    pub life: Nanos,
-}
-
-/// How a limit is leased.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Terms {
-    Leases(Leasing),
-    Runs(Spacing),
-    /// The cost is above what the limit can ever hold.
-    Never,
-}
-
-impl Terms {
-    fn of(settings: &Settings, request: &LeaseRequest, cost: u32) -> Self {
-        match &request.spec {
-            LimitSpec::TokenBucket { rate, burst } => {
-                bucket::terms(settings, (*rate, *burst), request.headroom, cost)
-            }
-            LimitSpec::LeakyBucket { rate } if rate.count == 0 => Self::Never,
-            LimitSpec::LeakyBucket { rate } => Self::Runs(spaced::spacing(*rate)),
-            LimitSpec::SlidingWindow { count, window } => {
-                window::terms(settings, *count, *window, cost)
-            }
-            spec @ LimitSpec::CalendarWindow { .. } => calendar::terms(settings, spec, cost),
-            // What is in flight is counted where it flies.
-            LimitSpec::Concurrency { .. } => Self::Never,
-        }
-    }
-}
+/// Who asks under old numbers hears of the new ones soon.
+const STALE_PAUSE: Nanos = Nanos::from_millis(50);
 
 /// What was counted so far.
 #[derive(Clone, Debug)]
@@ -75,6 +38,10 @@ pub(super) struct Counter {
     promises: Promises,
     /// When the state before this was lost.
     lost_at: Option<Now>,
+    paused_until: Mono,
+    /// The latest version that anybody asked under.
+    version: u64,
+    held: Held,
 }
 
 impl Counter {
@@ -86,15 +53,37 @@ impl Counter {
             cost: 1,
             promises: Promises::default(),
             lost_at,
+            paused_until: Mono(0),
+            version: 0,
+            held: Held::after(lost_at.map(|now| now.mono)),
         }
     }
 
     /// Answers a request for tokens.
-    pub fn ask(&mut self, settings: &Settings, now: &Now, request: &LeaseRequest) -> LeaseAnswer {
+    pub fn ask(
+        &mut self,
+        settings: &Settings,
+        now: &Now,
+        node: u64,
+        request: &LeaseRequest,
+    ) -> LeaseAnswer {
+        if request.version < self.version {
+            let retry_after = STALE_PAUSE;
+            return LeaseAnswer::Refused { retry_after };
+        }
+        self.version = request.version;
+        if now.mono < self.paused_until {
+            let retry_after = self.paused_until.since(now.mono);
+            return LeaseAnswer::Refused { retry_after };
+        }
+        if let LimitSpec::Concurrency { slots } = request.spec {
+            return self.held.ask(now.mono, node, slots, request);
+        }
+
         // A cost that can never fit is no reason to lease on worse terms.
         let fits = request.at_least <= request.spec.capacity();
         let cost = self.cost.max(request.at_least);
-        let terms = Terms::of(settings, request, cost);
+        let terms = Terms::of(settings, &request.spec, request.headroom, cost);
         if !fits || terms == Terms::Never {
             let retry_after = NEVER_PAUSE;
             return LeaseAnswer::Refused { retry_after };
@@ -121,6 +110,18 @@ impl Counter {
             None => LeaseAnswer::Refused {
                 retry_after: NEVER_PAUSE,
             },
+        }
+    }
+
+    /// Grants nothing before this.
+    pub fn pause(&mut self, until: Mono) {
+        self.paused_until = self.paused_until.max(until);
+    }
+
+    /// Takes tokens back that were debited at `since`.
+    pub fn give_back(&mut self, now: &Now, tokens: u32, since: Mono) {
+        if let Some(Count::Leases { algorithm, .. }) = &mut self.count {
+            algorithm.give_back(now, tokens, since);
         }
     }
 
@@ -203,8 +204,8 @@ impl Desk<'_> {
         };
         let (now, floor) = (self.now, self.floor());
         let at_least = self.request.at_least.max(1);
-        let wanted = self.wanted().max(at_least);
-        let lot = self.lot().min(wanted).max(at_least);
+        let wanted = self.leasing.wanted(self.request.tokens).max(at_least);
+        let lot = self.leasing.lot().min(wanted).max(at_least);
         let contended = self.promises.are_open(now.mono, self.request.class);
         let least = if contended { lot } else { at_least };
         let fits = |tokens: u32| self.algorithm.fits(now, Need::whole(tokens) + floor);
@@ -219,29 +220,7 @@ impl Desk<'_> {
             life,
             wait: Nanos::ZERO,
             spacing: Nanos::ZERO,
-        }
-    }
-
-    fn wanted(&self) -> u32 {
-        match self.leasing.inner {
-            // What is not used is lost for a whole window, so nothing is leased
-            // in stock: a node asks for twice what it uses.
-            LimitSpec::SlidingWindow { .. } | LimitSpec::CalendarWindow { .. } => {
-                self.request.tokens.div_ceil(2)
-            }
-            _ => self.request.tokens,
-        }
-    }
-
-    /// What is worth coming for: what accrues in a part of a life.
-    fn lot(&self) -> u32 {
-        match &self.leasing.inner {
-            LimitSpec::TokenBucket { rate, .. } => {
-                let lot = u128::from(self.leasing.life.0 / LOTS) * u128::from(rate.count);
-                let lot = lot / u128::from(rate.per.0.max(1));
-                u32::try_from(lot).unwrap_or(u32::MAX)
-            }
-            _ => 1,
+            receipt: Receipt::default(),
         }
     }
 

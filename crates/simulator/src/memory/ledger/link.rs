@@ -4,11 +4,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use outflow_core::engine::action::LeaseRequest;
 use outflow_core::engine::event::{Event, LeaseAnswer};
 use outflow_core::entropy::Entropy;
 use outflow_core::time::{Mono, Nanos, Now};
-use outflow_ports::ledger::Ledger;
+use outflow_ports::ledger::{Ledger, LedgerWork};
 
 use super::clock::WorldClock;
 use super::shared::{Arrival, Shared};
@@ -75,6 +74,8 @@ pub struct LedgerLink {
     shared: Rc<RefCell<Shared>>,
     faults: LinkFaults,
     inbox: Inbox,
+    /// What the ledger calls this node.
+    node: u64,
     /// When answers will arrive.
     expected: BTreeSet<(Mono, u64)>,
     /// The node's clock and the world's when last called.
@@ -83,11 +84,14 @@ pub struct LedgerLink {
 
 impl LedgerLink {
     pub(super) fn new(world: WorldClock, shared: Rc<RefCell<Shared>>, faults: LinkFaults) -> Self {
+        let inbox = Inbox::default();
+        let node = shared.borrow_mut().join(&inbox);
         Self {
             world,
             shared,
             faults,
-            inbox: Inbox::default(),
+            inbox,
+            node,
             expected: BTreeSet::new(),
             clocks: (Mono(0), Mono(0)),
         }
@@ -98,7 +102,7 @@ impl LedgerLink {
         &mut self.faults
     }
 
-    fn send(&mut self, world: Mono, request: LeaseRequest) {
+    fn send(&mut self, world: Mono, work: LedgerWork) {
         let arrives_at = world + self.faults.latency();
         let stall = window::around(&self.faults.stalls, arrives_at);
         let arrives_at = stall.map_or(arrives_at, |stall| stall.until);
@@ -109,25 +113,29 @@ impl LedgerLink {
             return;
         }
         let answered = !lost && !self.faults.is_cut(answered_at);
+        let is_answered = matches!(work, LedgerWork::Lease(_));
         let arrival = Arrival {
-            request,
+            work,
+            node: self.node,
             inbox: Rc::downgrade(&self.inbox),
             answered_at: answered.then_some(answered_at),
         };
         let no = self.shared.borrow_mut().send(arrives_at, arrival);
-        if answered {
+        if answered && is_answered {
             self.expected.insert((answered_at, no));
         }
     }
 }
 
 impl Ledger for LedgerLink {
-    fn submit(&mut self, now: &Now, request: LeaseRequest) {
+    fn submit(&mut self, now: &Now, work: LedgerWork) {
         let world = self.world.now();
         self.clocks = (now.mono, world);
         if !self.faults.is_cut(world) {
-            self.send(world, request);
-        } else if !self.faults.cut_is_silent {
+            self.send(world, work);
+        } else if !self.faults.cut_is_silent
+            && let LedgerWork::Lease(request) = work
+        {
             let no = self.shared.borrow_mut().number();
             let at = world + self.faults.latency();
             let away = Event::Granted {
@@ -158,7 +166,14 @@ impl Ledger for LedgerLink {
 
     fn next_completion(&self) -> Mono {
         let (mono, world) = self.clocks;
-        let next = self.expected.first();
-        next.map_or(Mono::NEVER, |&(at, _)| mono + at.since(world))
+        let expected = self.expected.first().map(|&(at, _)| at);
+        // What others did is not expected, but it is there.
+        let told = self
+            .inbox
+            .borrow()
+            .first_key_value()
+            .map(|(&(at, _), _)| at);
+        let next = expected.into_iter().chain(told).min();
+        next.map_or(Mono::NEVER, |at| mono + at.since(world))
     }
 }

@@ -10,20 +10,20 @@
 //! (`wait` is always zero), since how long a request was on its way is not
 //! known; who comes too early hears when to come.
 //!
-//! Reading order: `clock`, [`Settings`]; `counter` (one limit) with `bucket`,
-//! `spaced`, `window` and `calendar` (how each algorithm is leased) and
-//! `promises` (who comes when); `shared` (all limits), [`LedgerLink`].
+//! On which terms is decided in [`outflow_core::ledger`].
+//!
+//! Reading order: `clock`, [`Settings`]; `counter` (one limit) with `spaced`
+//! (runs) and `promises` (who comes when); `shared` (all limits),
+//! [`LedgerLink`].
 
-mod bucket;
-mod calendar;
 mod clock;
 mod counter;
+mod held;
 mod link;
 mod promises;
 mod settings;
 mod shared;
 mod spaced;
-mod window;
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -6,11 +6,8 @@
 //! queue behind the less urgent.
 
 use outflow_core::class::Class;
+use outflow_core::ledger::QUEUE_MAX;
 use outflow_core::time::{Mono, Nanos};
-
-/// Nobody is sent away for longer than this beyond the first lot: those before
-/// him may not come.
-const QUEUE_MAX: Nanos = Nanos::from_millis(300);
 
 /// The last lot promised to each class.
 #[derive(Clone, Debug, Default)]

@@ -1,50 +1,13 @@
-//! What a ledger is told once, and what follows from it for every lease.
+//! What a ledger in memory is told once.
 
-use outflow_core::time::{Nanos, Wall};
+use outflow_core::ledger::Settings as Leasing;
+use outflow_core::time::Wall;
 
-/// What a ledger is told once.
-#[derive(Clone, Copy, Debug)]
+/// What a ledger in memory is told once.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// From asking to the answer, usually.
-    pub round_trip: Nanos,
-    /// No lease lives longer, except runs of spaced tokens.
-    pub life_max: Nanos,
-    /// Spaced tokens are leased for at most this long at once.
-    pub run_max: Nanos,
+    /// How it leases.
+    pub leasing: Leasing,
     /// What the ledger's clock shows when the world begins.
     pub wall: Wall,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            round_trip: Nanos::from_millis(5),
-            life_max: Nanos::from_millis(300),
-            run_max: Nanos::from_secs(1),
-            wall: Wall(0),
-        }
-    }
-}
-
-impl Settings {
-    /// Leases that live shorter than this would be over before they are used.
-    pub fn life_min(&self) -> Nanos {
-        self.round_trip.times(4)
-    }
-
-    /// The longest that anything leased before can be in use.
-    pub fn longest(&self) -> Nanos {
-        paid(self.life_max.max(self.life_min() + self.run_max))
-    }
-}
-
-/// The time for which a life is paid: a node's clock may run slow by a
-/// thousandth.
-pub(super) fn paid(life: Nanos) -> Nanos {
-    life + Nanos(life.0 / 1_000 + 1)
-}
-
-/// The life that is paid with `span`.
-pub(super) fn paid_with(span: Nanos) -> Nanos {
-    span.minus(Nanos(span.0 / 1_000 + 1))
 }

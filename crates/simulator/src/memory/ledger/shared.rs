@@ -5,23 +5,32 @@
 //! asks first for what was done.
 
 use std::collections::BTreeMap;
-use std::rc::Weak;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
-use outflow_core::engine::action::LeaseRequest;
+use outflow_core::engine::action::{LeaseRequest, Receipt};
 use outflow_core::engine::event::{Event, LeaseAnswer};
 use outflow_core::policy::key::LimitKey;
-use outflow_core::time::{Mono, Now};
+use outflow_core::time::{Mono, Nanos, Now};
+use outflow_ports::ledger::LedgerWork;
 
 use super::clock::LedgerClock;
 use super::counter::Counter;
 use super::link::Inbox;
 use super::settings::Settings;
 
+/// How long it takes until a node hears what another one did.
+const TOLD_AFTER: Nanos = Nanos::from_millis(2);
+
+/// The inbox of a node, unless it is gone.
+type WeakInbox = Weak<<Inbox as std::ops::Deref>::Target>;
+
 /// A request on its way.
 #[derive(Debug)]
 pub(super) struct Arrival {
-    pub request: LeaseRequest,
-    pub inbox: Weak<<Inbox as std::ops::Deref>::Target>,
+    pub work: LedgerWork,
+    pub node: u64,
+    pub inbox: WeakInbox,
     /// When the answer will be there; none if it gets lost.
     pub answered_at: Option<Mono>,
 }
@@ -35,6 +44,8 @@ pub struct LedgerStats {
     pub leases: u64,
     /// Tokens in them.
     pub tokens: u64,
+    /// Tokens that came back.
+    pub given_back: u64,
 }
 
 /// The shared state.
@@ -46,6 +57,9 @@ pub(super) struct Shared {
     numbers: u64,
     counters: BTreeMap<LimitKey, Counter>,
     lost_at: Option<Now>,
+    /// How often the state was lost.
+    epoch: u64,
+    nodes: BTreeMap<u64, WeakInbox>,
     pub stats: LedgerStats,
 }
 
@@ -58,6 +72,8 @@ impl Shared {
             numbers: 0,
             counters: BTreeMap::new(),
             lost_at: None,
+            epoch: 0,
+            nodes: BTreeMap::new(),
             stats: LedgerStats::default(),
         }
     }
@@ -82,33 +98,82 @@ impl Shared {
                 break;
             }
             let arrival = entry.remove();
-            let answer = self.answer(at, &arrival.request);
-            let inbox = arrival.inbox.upgrade();
-            if let (Some(inbox), Some(answered_at)) = (inbox, arrival.answered_at) {
-                let event = Event::Granted {
-                    limit: arrival.request.limit,
-                    no: arrival.request.no,
-                    answer,
-                };
-                inbox.borrow_mut().insert((answered_at, no), event);
+            self.take_in(at, no, arrival);
+        }
+    }
+
+    fn take_in(&mut self, at: Mono, no: u64, arrival: Arrival) {
+        match arrival.work {
+            LedgerWork::Lease(request) => {
+                let answer = self.answer(at, arrival.node, &request);
+                let inbox = arrival.inbox.upgrade();
+                if let (Some(inbox), Some(answered_at)) = (inbox, arrival.answered_at) {
+                    let event = Event::Granted {
+                        limit: request.limit,
+                        no: request.no,
+                        answer,
+                    };
+                    inbox.borrow_mut().insert((answered_at, no), event);
+                }
+            }
+            LedgerWork::GiveBack(back) => {
+                let now = self.clock.at(at);
+                if back.receipt.epoch == self.epoch
+                    && let Some(counter) = self.counters.get_mut(&*back.key)
+                {
+                    self.stats.given_back += u64::from(back.tokens);
+                    counter.give_back(&now, back.tokens, Mono(back.receipt.at));
+                }
+            }
+            LedgerWork::Pause { key, lasts } => {
+                let now = self.clock.at(at);
+                self.counter(&key).pause(now.mono + lasts);
+                self.tell_all(at, &key, lasts);
             }
         }
     }
 
-    fn answer(&mut self, at: Mono, request: &LeaseRequest) -> LeaseAnswer {
-        let now = self.clock.at(at);
-        self.stats.requests += 1;
-        if !self.counters.contains_key(&*request.key) {
-            let counter = Counter::new(self.lost_at);
-            self.counters.insert((*request.key).clone(), counter);
+    /// All nodes hear of a pause, after a way of their own.
+    fn tell_all(&mut self, at: Mono, key: &Arc<LimitKey>, lasts: Nanos) {
+        self.nodes.retain(|_, inbox| inbox.strong_count() > 0);
+        let inboxes: Vec<_> = self.nodes.values().filter_map(Weak::upgrade).collect();
+        for inbox in inboxes {
+            let no = self.number();
+            let key = Arc::clone(key);
+            let event = Event::Paused { key, lasts };
+            inbox.borrow_mut().insert((at + TOLD_AFTER, no), event);
         }
-        let Some(counter) = self.counters.get_mut(&*request.key) else {
-            return LeaseAnswer::Away;
-        };
-        let answer = counter.ask(&self.settings, &now, request);
-        if let LeaseAnswer::Leased { tokens, .. } = answer {
+    }
+
+    fn counter(&mut self, key: &LimitKey) -> &mut Counter {
+        let lost_at = self.lost_at;
+        let counters = &mut self.counters;
+        counters
+            .entry(key.clone())
+            .or_insert_with(|| Counter::new(lost_at))
+    }
+
+    /// Another node. What it is called.
+    pub fn join(&mut self, inbox: &Inbox) -> u64 {
+        let node = self.number();
+        self.nodes.insert(node, Rc::downgrade(inbox));
+        node
+    }
+
+    fn answer(&mut self, at: Mono, node: u64, request: &LeaseRequest) -> LeaseAnswer {
+        let now = self.clock.at(at);
+        let (settings, epoch) = (self.settings.leasing, self.epoch);
+        self.stats.requests += 1;
+        let counter = self.counter(&request.key);
+        let mut answer = counter.ask(&settings, &now, node, request);
+        if let LeaseAnswer::Leased {
+            tokens, receipt, ..
+        } = &mut answer
+        {
+            let at = now.mono.0;
+            *receipt = Receipt { epoch, at };
             self.stats.leases += 1;
-            self.stats.tokens += u64::from(tokens);
+            self.stats.tokens += u64::from(*tokens);
         }
         answer
     }
@@ -118,6 +183,7 @@ impl Shared {
         self.advance(world);
         self.counters.clear();
         self.lost_at = Some(self.clock.at(world));
+        self.epoch += 1;
     }
 
     /// Forgets all counts without knowing: what a ledger must never do.

@@ -1,42 +1,10 @@
-//! Spaced tokens over a fleet: gaps of at least `1 / rate`, whoever sends.
-//!
-//! Tokens are leased in runs. A run of `k` tokens debited at `d` is used in
-//! `[d, d + R + (k - c) / rate]`, spaced inside by the node that has it: `R` is
-//! the time for the answer to arrive, `c` the largest cost. The next run begins
-//! `c / rate` after that, so `R` is the tolerance that is given up, once per
-//! run. Runs grow while somebody was refused meanwhile, up to a second's worth,
-//! so that a busy limit loses little and an idle one keeps nobody waiting. Those
-//! who were refused come back in the order in which they were.
-//!
-//! Small buckets are leased this way too. Their burst allows two runs to
-//! overlap by `(burst - c) / rate`: what is used in a time `T` is at most `c`
-//! and `rate * T` of each, less the `c / rate` between them, which together is
-//! `burst + rate * T`. An overlap of `R` and more costs nothing any more.
-//!
-//! A node can take a message that costs more than any that was asked for
-//! before; the run after that one is early by the difference.
+//! Runs of spaced tokens, one after the other. How long they are and how they
+//! follow each other is decided in [`outflow_core::ledger::spaced`].
 
+use outflow_core::engine::action::Receipt;
 use outflow_core::engine::event::LeaseAnswer;
-use outflow_core::limit::Rate;
+use outflow_core::ledger::{Settings, Spacing, paid};
 use outflow_core::time::{Mono, Nanos};
-
-use super::settings::{Settings, paid};
-
-/// How runs follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spacing {
-    pub rate: Rate,
-    /// By how much a run may reach into the one before.
-    pub overlap: Nanos,
-}
-
-/// The terms of a limit that is spaced to begin with.
-pub(super) fn spacing(rate: Rate) -> Spacing {
-    Spacing {
-        rate,
-        overlap: Nanos::ZERO,
-    }
-}
 
 /// Runs of one limit, one after the other.
 #[derive(Clone, Debug)]
@@ -66,31 +34,25 @@ impl Runs {
         if self.ends_at == Mono(0) {
             return self.ends_at;
         }
-        let gap = self.spacing.rate.time_for(u64::from(cost));
-        self.ends_at + gap - self.spacing.overlap
+        self.ends_at + self.spacing.pause(cost) - self.spacing.overlap
     }
 
     /// Leases the next run, if it is time. `cost` is the largest.
     pub fn ask(&mut self, settings: &Settings, now: Mono, wanted: u32, cost: u32) -> LeaseAnswer {
         let free_at = self.free_at(cost);
         if now < free_at {
-            let after_others = Nanos(settings.round_trip.0 / 8).times(u64::from(self.refused));
-            let retry_after = free_at.since(now) + after_others;
+            let retry_after = free_at.since(now) + Spacing::after_others(settings, self.refused);
             self.refused += 1;
             return LeaseAnswer::Refused { retry_after };
         }
-        let rate = self.spacing.rate;
-        // The node that has the run spaces it on its own clock.
-        let gap = paid(rate.time_for(1));
-        let most = settings.run_max.0 / gap.0.max(1);
         let grown = if self.refused > 0 {
             self.tokens.saturating_mul(2)
         } else {
             0
         };
-        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        let most = self.spacing.run_max(settings);
         let tokens = wanted.max(grown).min(most).max(cost);
-        let life = settings.life_min() + gap.times(u64::from(tokens - cost));
+        let life = self.spacing.life(settings, tokens, cost);
         self.tokens = tokens;
         self.refused = 0;
         self.ends_at = now + paid(life);
@@ -98,7 +60,8 @@ impl Runs {
             tokens,
             life,
             wait: Nanos::ZERO,
-            spacing: gap,
+            spacing: self.spacing.gap(),
+            receipt: Receipt::default(),
         }
     }
 }

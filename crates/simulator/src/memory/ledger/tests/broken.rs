@@ -1,10 +1,9 @@
 //! Ledgers that break one promise each, and the case that speaks of it.
 
-use outflow_core::engine::action::LeaseRequest;
 use outflow_core::engine::event::{Event, LeaseAnswer};
 use outflow_core::time::{Mono, Now};
 use outflow_ports::conformance::ledger::{self, Harness};
-use outflow_ports::ledger::Ledger;
+use outflow_ports::ledger::{Ledger, LedgerWork};
 
 use super::conformance::Virtual;
 use crate::memory::ledger::{LedgerLink, LinkFaults};
@@ -15,8 +14,8 @@ type Flaw = fn(LeaseAnswer) -> LeaseAnswer;
 struct Link(LedgerLink, Flaw);
 
 impl Ledger for Link {
-    fn submit(&mut self, now: &Now, request: LeaseRequest) {
-        self.0.submit(now, request);
+    fn submit(&mut self, now: &Now, work: LedgerWork) {
+        self.0.submit(now, work);
     }
 
     fn complete(&mut self, now: &Now, done: &mut Vec<Event>) {
@@ -80,11 +79,13 @@ fn live_longer(answer: LeaseAnswer) -> LeaseAnswer {
             life,
             wait,
             spacing,
+            receipt,
         } => LeaseAnswer::Leased {
             tokens,
             life: life.times(4),
             wait,
             spacing,
+            receipt,
         },
         other => other,
     }
@@ -97,11 +98,13 @@ fn grant_more(answer: LeaseAnswer) -> LeaseAnswer {
             life,
             wait,
             spacing,
+            receipt,
         } => LeaseAnswer::Leased {
             tokens: tokens + 1,
             life,
             wait,
             spacing,
+            receipt,
         },
         other => other,
     }

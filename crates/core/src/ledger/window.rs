@@ -3,18 +3,17 @@
 //! Tokens debited at `d` are used in `[d, d + L]`, so what is used in one window
 //! was debited in `window + L`: the ledger counts over that.
 
-use outflow_core::limit::LimitSpec;
-use outflow_core::time::Nanos;
-
-use super::counter::{Leasing, Terms};
 use super::settings::{Settings, paid};
+use super::terms::{Leasing, Terms};
+use crate::limit::LimitSpec;
+use crate::time::Nanos;
 
 /// The part of a window that a lease may live, and so the part of the rate that
 /// is given up.
 const LIVES: u64 = 64;
 
 /// The terms of a window whose largest cost is `cost`.
-pub(super) fn terms(settings: &Settings, count: u32, window: Nanos, cost: u32) -> Terms {
+pub fn terms(settings: &Settings, count: u32, window: Nanos, cost: u32) -> Terms {
     if cost > count {
         return Terms::Never;
     }

@@ -3,16 +3,15 @@
 //! No lease lives across a boundary of the ledger's calendar: near one, leases
 //! become short, and right before it there are none.
 
-use outflow_core::class::Class;
-use outflow_core::limit::spec::{Period, Zone};
-use outflow_core::limit::{Headroom, LimitSpec, Need};
-use outflow_core::time::{Nanos, Wall};
-
-use super::counter::{Leasing, Terms};
 use super::settings::{Settings, paid_with};
+use super::terms::{Leasing, Terms};
+use crate::class::Class;
+use crate::limit::spec::{Period, Zone};
+use crate::limit::{Headroom, LimitSpec, Need};
+use crate::time::{Nanos, Wall};
 
 /// The terms of a quota whose largest cost is `cost`.
-pub(super) fn terms(settings: &Settings, spec: &LimitSpec, cost: u32) -> Terms {
+pub fn terms(settings: &Settings, spec: &LimitSpec, cost: u32) -> Terms {
     if cost > spec.capacity() {
         return Terms::Never;
     }
@@ -24,7 +23,7 @@ pub(super) fn terms(settings: &Settings, spec: &LimitSpec, cost: u32) -> Terms {
 
 /// How long a lease may live at `wall`; the time to the boundary if that is too
 /// short to be of use.
-pub(super) fn life(
+pub fn life(
     settings: &Settings,
     wall: Wall,
     (period, zone): (Period, &Zone),
@@ -40,7 +39,7 @@ pub(super) fn life(
 
 /// What `class` must leave at `wall`: the share kept for the classes above, as
 /// much of it as there is time left.
-pub(super) fn floor(
+pub fn floor(
     headroom: Headroom,
     class: Class,
     wall: Wall,
@@ -57,7 +56,7 @@ pub(super) fn floor(
 
 /// How long until the floor has melted so far that `room` tokens, in
 /// thousandths, cover it; at the latest when the next period begins.
-pub(super) fn melts_in(
+pub fn melts_in(
     headroom: Headroom,
     class: Class,
     wall: Wall,

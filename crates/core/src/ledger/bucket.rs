@@ -7,16 +7,15 @@
 //! Where that is shorter than a few round trips, tokens are leased in spaced
 //! runs instead.
 
-use outflow_core::class::Class;
-use outflow_core::limit::{Headroom, LimitSpec, Need, Rate};
-use outflow_core::time::Nanos;
-
-use super::counter::{Leasing, Terms};
 use super::settings::{Settings, paid};
 use super::spaced::Spacing;
+use super::terms::{Leasing, Terms};
+use crate::class::Class;
+use crate::limit::{Headroom, LimitSpec, Need, Rate};
+use crate::time::Nanos;
 
 /// The terms of a bucket whose largest cost is `cost`.
-pub(super) fn terms(
+pub fn terms(
     settings: &Settings,
     (rate, burst): (Rate, u32),
     headroom: Headroom,
@@ -40,7 +39,7 @@ pub(super) fn terms(
 
 /// What `class` must leave in a bucket that holds `holds` of its `burst`. The
 /// largest cost must still find its way, and a lease of more than one.
-pub(super) fn floor(headroom: Headroom, class: Class, burst: u32, holds: u32, cost: u32) -> Need {
+pub fn floor(headroom: Headroom, class: Class, burst: u32, holds: u32, cost: u32) -> Need {
     let most = Need::whole(holds).minus(Need::whole(cost.saturating_mul(2)));
     kept(headroom, class, burst).min(most)
 }
