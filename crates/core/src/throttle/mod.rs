@@ -28,7 +28,7 @@ mod slab;
 mod tests;
 mod waiting;
 
-pub use request::{Key, Outcome, Permit, Refusal, Request, Ticket, Verdict, Wanted, Why};
+pub use request::{Key, Outcome, Owner, Permit, Refusal, Request, Ticket, Verdict, Wanted, Why};
 
 use std::collections::BTreeSet;
 
@@ -127,7 +127,8 @@ impl Throttle {
             no: self.arrivals,
         };
         let Some((part, hold)) = self.hold(now, rank, request.class, &parts) else {
-            let permit = self.take(now, request.class, &parts, request.ttl);
+            let held = (request.ttl, request.owner);
+            let permit = self.take(now, request.class, &parts, held);
             self.note_passed(now, request.class, &parts);
             return Verdict::Granted(permit);
         };
@@ -150,7 +151,7 @@ impl Throttle {
             rank,
             class: request.class,
             deadline,
-            ttl: request.ttl,
+            held: (request.ttl, request.owner),
             parts,
             at: part.entry,
         };
@@ -173,7 +174,13 @@ impl Throttle {
     }
 
     /// Takes from all limits, which have enough.
-    fn take(&mut self, now: &Now, class: Class, parts: &Parts, ttl: Nanos) -> Option<Permit> {
+    fn take(
+        &mut self,
+        now: &Now,
+        class: Class,
+        parts: &Parts,
+        (ttl, owner): (Nanos, Owner),
+    ) -> Option<Permit> {
         let mut holds = false;
         for part in parts.iter() {
             if let Some(entry) = self.entries.get_mut(part.entry) {
@@ -189,14 +196,20 @@ impl Throttle {
             });
             let slots = slots.map(|part| (part.entry, part.cost)).collect();
             self.permits
-                .hold(slots, now.mono + ttl.min(request::TTL_MAX))
+                .hold(slots, now.mono + ttl.min(request::TTL_MAX), owner)
         })
     }
 
     /// Gives the slots of a permit back; whether it was still held. Who waited
     /// for them is told in `outcomes`.
-    pub fn release(&mut self, now: &Now, permit: Permit, outcomes: &mut Vec<Outcome>) -> bool {
-        let Some(slots) = self.permits.release(permit) else {
+    pub fn release(
+        &mut self,
+        now: &Now,
+        permit: Permit,
+        by: Owner,
+        outcomes: &mut Vec<Outcome>,
+    ) -> bool {
+        let Some(slots) = self.permits.release(permit, by) else {
             return false;
         };
         self.give_back(now, &slots, outcomes);

@@ -2,17 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use super::request::Permit;
+use super::request::{Owner, Permit};
 use super::slab::Slab;
 use crate::time::Mono;
 
 /// Slots of limits: which, and how many.
 pub(super) type Slots = Vec<(u32, u32)>;
 
+/// One permit.
+#[derive(Debug)]
+struct Held {
+    slots: Slots,
+    end: Mono,
+    owner: Owner,
+}
+
 /// All permits that are held.
 #[derive(Debug, Default)]
 pub(super) struct Permits {
-    held: Slab<(Slots, Mono)>,
+    held: Slab<Held>,
     ends: BTreeSet<(Mono, u32)>,
 }
 
@@ -23,20 +31,25 @@ impl Permits {
     }
 
     /// Holds slots until `end`.
-    pub fn hold(&mut self, slots: Slots, end: Mono) -> Permit {
-        let (index, generation) = self.held.insert((slots, end));
+    pub fn hold(&mut self, slots: Slots, end: Mono, owner: Owner) -> Permit {
+        let (index, generation) = self.held.insert(Held { slots, end, owner });
         self.ends.insert((end, index));
         Permit { index, generation }
     }
 
-    /// Gives a permit back: its slots, if it was still held.
-    pub fn release(&mut self, permit: Permit) -> Option<Slots> {
+    /// Gives a permit back: its slots, if it was still held. Somebody in
+    /// particular gives back only what is theirs.
+    pub fn release(&mut self, permit: Permit, by: Owner) -> Option<Slots> {
         if !self.held.is(permit.index, permit.generation) {
             return None;
         }
-        let (slots, end) = self.held.remove(permit.index)?;
-        self.ends.remove(&(end, permit.index));
-        Some(slots)
+        let owner = self.held.get(permit.index)?.owner;
+        if by != Owner::default() && by != owner {
+            return None;
+        }
+        let held = self.held.remove(permit.index)?;
+        self.ends.remove(&(held.end, permit.index));
+        Some(held.slots)
     }
 
     /// The slots of one permit whose time is over.
@@ -46,7 +59,7 @@ impl Permits {
             return None;
         }
         self.ends.remove(&(end, index));
-        self.held.remove(index).map(|(slots, _)| slots)
+        self.held.remove(index).map(|held| held.slots)
     }
 
     /// When the time of the next one is over.

@@ -1,5 +1,8 @@
 //! What is asked of a throttle, and what it answers.
 
+use std::fmt;
+use std::str::FromStr;
+
 use crate::class::Class;
 use crate::limit::spec::LimitSpec;
 use crate::policy::facet::Facet;
@@ -53,7 +56,14 @@ pub struct Request<'a> {
     pub wait: Nanos,
     /// How long its slots are held if nobody gives them back.
     pub ttl: Nanos,
+    /// Who may give them back.
+    pub owner: Owner,
 }
+
+/// Whose a permit is. Numbers are given by whoever asks; 0 is nobody in
+/// particular.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner(pub u64);
 
 /// Slots that are held, to be given back. The generation tells a late release
 /// from one of whoever holds the place now.
@@ -64,6 +74,34 @@ pub struct Permit {
     /// How often that place was used before.
     pub generation: u32,
 }
+
+/// Prints what is handed to whoever holds it: `1f-3`.
+impl fmt::Display for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}-{:x}", self.index, self.generation)
+    }
+}
+
+/// A text that is no permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a permit is given back exactly as it was given, as in 1f-3")]
+pub struct NotAPermit;
+
+impl FromStr for Permit {
+    type Err = NotAPermit;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (index, generation) = text.split_once('-').ok_or(NotAPermit)?;
+        let read = |digits| u32::from_str_radix(digits, 16).map_err(|_| NotAPermit);
+        Ok(Self {
+            index: read(index)?,
+            generation: read(generation)?,
+        })
+    }
+}
+
+/// What stands for a permit where nothing is held, so that there is always
+/// something to give back.
+pub const NO_PERMIT: &str = "0";
 
 /// Somebody who waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,7 +4,7 @@ use super::Throttle;
 use super::entry::Hold;
 use super::line::Rank;
 use super::parts::Parts;
-use super::request::{Outcome, Refusal, Ticket, Verdict, Why};
+use super::request::{Outcome, Owner, Refusal, Ticket, Verdict, Why};
 use crate::class::Class;
 use crate::time::{Mono, Nanos, Now};
 
@@ -19,7 +19,8 @@ pub(super) struct Waiter {
     pub rank: Rank,
     pub class: Class,
     pub deadline: Mono,
-    pub ttl: Nanos,
+    /// For how long slots are held, and whose they are.
+    pub held: (Nanos, Owner),
     pub parts: Parts,
     /// The limit at which it stands.
     pub at: u32,
@@ -118,7 +119,7 @@ impl Throttle {
         let Some((ticket, _)) = self.remove(now, who) else {
             return;
         };
-        let permit = self.take(now, waiter.class, &waiter.parts, waiter.ttl);
+        let permit = self.take(now, waiter.class, &waiter.parts, waiter.held);
         let verdict = Verdict::Granted(permit);
         outcomes.push(Outcome { ticket, verdict });
         self.note_passed(now, waiter.rank.class, &waiter.parts);
@@ -188,7 +189,7 @@ impl Throttle {
         };
         let Some((part, hold)) = held else {
             // Nothing holds it any more: it is granted in the last moment.
-            let permit = self.take(now, waiter.class, &waiter.parts, waiter.ttl);
+            let permit = self.take(now, waiter.class, &waiter.parts, waiter.held);
             let verdict = Verdict::Granted(permit);
             outcomes.push(Outcome { ticket, verdict });
             return;

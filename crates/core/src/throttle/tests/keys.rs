@@ -4,7 +4,7 @@ use super::{MS, World, at, spec};
 use crate::class::Class;
 use crate::limit::Fill;
 use crate::throttle::Settings;
-use crate::throttle::request::{Refusal, Verdict, Why};
+use crate::throttle::request::{Owner, Refusal, Verdict, Why};
 use crate::time::Nanos;
 
 fn small() -> World {
@@ -126,6 +126,11 @@ fn slots_come_back_on_release_and_at_their_end() {
     };
     assert!(world.takes(0, "gpu", &two, 1));
     assert!(!world.takes(0, "gpu", &two, 1));
+    let not_his = Owner(8);
+    let released = world
+        .throttle
+        .release(&at(MS), first, not_his, &mut world.outcomes);
+    assert!(!released);
     let waits = world.ask(MS, Class::Normal, 100_000 * MS, &[("gpu", &two, 1)]);
     let Verdict::Waiting(ticket) = waits else {
         panic!("both are held");
@@ -133,14 +138,14 @@ fn slots_come_back_on_release_and_at_their_end() {
     assert!(
         world
             .throttle
-            .release(&at(2 * MS), first, &mut world.outcomes)
+            .release(&at(2 * MS), first, Owner::default(), &mut world.outcomes)
     );
     assert_eq!(world.outcomes.len(), 1);
     assert_eq!(world.outcomes[0].ticket, ticket);
     assert!(
         !world
             .throttle
-            .release(&at(2 * MS), first, &mut world.outcomes)
+            .release(&at(2 * MS), first, Owner::default(), &mut world.outcomes)
     );
     // The second was never given back: after its minute it is free.
     world.outcomes.clear();

@@ -3,7 +3,7 @@ mod guarantee;
 mod keys;
 mod waiting;
 
-use super::request::{Key, Outcome, Request, TTL_DEFAULT, Verdict, Wanted};
+use super::request::{Key, Outcome, Owner, Request, TTL_DEFAULT, Verdict, Wanted};
 use super::{Settings, Throttle};
 use crate::class::Class;
 use crate::entropy::Entropy;
@@ -72,6 +72,7 @@ impl World {
             class,
             wait: Nanos(wait),
             ttl: TTL_DEFAULT,
+            owner: Owner(7),
         };
         self.throttle
             .acquire(&at(now), &request, &mut self.outcomes)
