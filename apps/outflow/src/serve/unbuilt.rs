@@ -14,10 +14,6 @@ pub fn unbuilt(settings: &Settings) -> Vec<String> {
             settings.ledger.url.is_some(),
             "ledger.url: sharing limits over a fleet is not built yet; leave it out",
         ),
-        (
-            settings.throttle.is_some(),
-            "throttle.listen: the throttle is not built yet; leave it out",
-        ),
     ];
     let sections = sections.into_iter().filter(|(is_set, _)| *is_set);
     sections.map(|(_, text)| text.to_owned()).collect()
