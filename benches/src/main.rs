@@ -14,6 +14,7 @@ mod engine;
 mod enqueue;
 mod fairness;
 mod figures;
+mod fleet;
 mod http;
 mod jobs;
 mod letters;
@@ -21,6 +22,7 @@ mod memory;
 mod preload;
 mod priority;
 mod reading;
+mod redis;
 mod server;
 mod waiting;
 
@@ -107,6 +109,23 @@ enum Bench {
     },
     /// Questions about single messages while others flow.
     Reading,
+    /// One limit over several servers, while things go wrong.
+    Fleet {
+        #[arg(long, default_value_t = 4)]
+        nodes: usize,
+        /// Clients at each node.
+        #[arg(long, default_value_t = 25)]
+        clients: usize,
+        /// How long each case takes.
+        #[arg(long, default_value_t = 20)]
+        seconds: u64,
+        /// Only cases whose name contains this.
+        #[arg(long)]
+        only: Option<String>,
+        /// Redis goes away instead.
+        #[arg(long)]
+        away: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -164,6 +183,21 @@ fn run(bench: Bench) -> io::Result<Option<Value>> {
         Bench::Memory { messages } => memory::run(messages)?,
         Bench::Priority { messages, rate } => priority::run(messages, rate)?,
         Bench::Reading => reading::run()?,
+        Bench::Fleet { away: true, .. } => fleet::away::run()?,
+        Bench::Fleet {
+            nodes,
+            clients,
+            seconds,
+            only,
+            ..
+        } => {
+            let plan = fleet::Plan {
+                nodes,
+                clients,
+                seconds,
+            };
+            fleet::run(plan, only.as_deref())?
+        }
     };
     Ok(Some(last))
 }

@@ -26,6 +26,7 @@ pub mod document;
 pub mod events;
 pub mod extract;
 pub mod fields;
+pub mod fleet;
 pub mod governed;
 pub mod grant;
 pub mod health;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use outflow_core::time::Wall;
 use outflow_ports::control::Control;
+use outflow_ports::fleet::Fleet;
 use outflow_ports::intake::{Intake, Then};
 use outflow_ports::query::Query;
 use outflow_ports::receipts::Receipts;
@@ -89,6 +90,8 @@ pub struct Parts {
     pub throttle: Arc<dyn Throttling>,
     pub start: StartValues,
     pub account_sink: Arc<dyn AccountSink>,
+    /// Whom policies are shared with; none on a machine of its own.
+    pub fleet: Option<Arc<dyn Fleet>>,
     /// Where the API tells of requests.
     pub telemetry: Arc<dyn Sink>,
     /// Where notices are published; a telemetry sink, to be given to the node.
@@ -111,6 +114,7 @@ pub struct Inner {
     pub(crate) readiness: Arc<dyn Readiness>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) throttle: Arc<dyn Throttling>,
+    pub(crate) fleet: Option<Arc<dyn Fleet>>,
     pub(crate) bounds: Bounds,
     pub(crate) tokens: ArcSwap<Tokens>,
     pub(crate) naming: Naming,
@@ -178,6 +182,7 @@ impl ApiState {
             readiness: parts.readiness,
             clock: parts.clock,
             throttle: parts.throttle,
+            fleet: parts.fleet,
             bounds: parts.bounds,
             tokens: ArcSwap::from_pointee(tokens),
             naming: naming::of_this_process()?,

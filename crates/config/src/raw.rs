@@ -70,6 +70,9 @@ pub struct RawStore {
 #[expect(missing_docs, reason = "the table of keys speaks of each field")]
 pub struct RawLedger {
     pub url: Option<String>,
+    pub cluster: bool,
+    pub prefix: String,
+    pub timeout: String,
 }
 
 /// `[smtp]`.

@@ -1,37 +1,24 @@
-//! Limits that the node counts for others, so that messages and whoever asks a
-//! throttle share one count, and it is durable.
+//! Tokens of the node's own limits, lent to those who send by themselves.
+//!
+//! On one machine the node counts its limits, durably where they are slow.
+//! Whoever else takes from the same limits (the throttle) borrows here, so that
+//! both together keep to them.
 
 use outflow_core::class::Class;
-use outflow_core::policy::applied::Applied;
+use outflow_core::engine::lend::{Lent, Want};
+use outflow_core::policy::key::LimitKey;
 use outflow_core::time::Nanos;
 
 use crate::intake::Then;
 
-/// One limit, and how much of it.
-#[derive(Clone, Debug)]
-pub struct Want {
-    /// The limit.
-    pub applied: Applied,
-    /// How much is wanted.
-    pub cost: u32,
-}
-
-/// What became of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lent {
-    /// All was taken.
-    Granted,
-    /// Nothing was taken.
-    Refused {
-        /// Which of the limits had not enough, counted from 0.
-        by: usize,
-        /// When it is worth asking again.
-        retry_after: Nanos,
-    },
-}
-
-/// Takes from limits that the node keeps.
+/// Lends tokens, all that are wanted together or none.
 pub trait Lender: Send + Sync {
-    /// Takes from all of these limits or from none.
+    /// Takes what is wanted, if all of it is there.
     fn lend(&self, wants: Vec<Want>, class: Class, then: Then<Lent>);
+
+    /// Slots of concurrency limits come back, so many of each.
+    fn give_back(&self, slots: Vec<(LimitKey, u32)>);
+
+    /// Nothing of this limit is taken for so long, by anybody.
+    fn pause(&self, key: LimitKey, lasts: Nanos);
 }

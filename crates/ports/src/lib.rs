@@ -15,6 +15,7 @@ pub mod bounded;
 pub mod conformance;
 pub mod control;
 pub mod draft;
+pub mod fleet;
 pub mod intake;
 pub mod ledger;
 pub mod lender;

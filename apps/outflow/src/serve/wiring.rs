@@ -146,6 +146,7 @@ impl Wiring {
             throttle: Arc::clone(&self.throttle) as _,
             start: start_values(settings),
             account_sink: Arc::clone(&self.accounts) as _,
+            fleet: None,
             telemetry: Arc::clone(&self.sink),
             events: Arc::clone(&self.events),
             bounds: bounds(&settings.server),

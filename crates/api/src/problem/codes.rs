@@ -62,6 +62,10 @@ codes! {
          that was settled long ago is not found either.";
     MethodNotAllowed = "method_not_allowed", 405, "The method does not go with this address",
         "The address exists, but takes other methods: the `Allow` header lists them.";
+    LedgerAway = "ledger_away", 503, "The ledger cannot be reached",
+        "Policies are shared by all nodes of a fleet through the ledger, and it does not answer. \
+         Nothing was changed on any node. Try again after `Retry-After`; `GET /readyz` says since \
+         when it is away.";
     Conflict = "conflict", 409, "It has changed meanwhile",
         "Somebody else changed the same thing between reading and writing, or the version in \
          `If-Match` is not the one in force. Read it again, and repeat the change if it is still \

@@ -97,6 +97,12 @@ pub enum KeptReceipts {
 pub struct Ledger {
     /// One for a fleet; in memory without it.
     pub url: Option<Secret>,
+    /// Whether that is a cluster.
+    pub is_cluster: bool,
+    /// What its keys begin with.
+    pub prefix: String,
+    /// When it counts as away.
+    pub timeout: Nanos,
 }
 
 /// How long things are kept.
@@ -306,6 +312,9 @@ pub(super) fn store(raw: &RawStore) -> Store {
 pub(super) fn ledger(raw: &RawLedger) -> Ledger {
     Ledger {
         url: raw.url.as_deref().map(Secret::new),
+        is_cluster: raw.cluster,
+        prefix: raw.prefix.clone(),
+        timeout: span(&raw.timeout),
     }
 }
 

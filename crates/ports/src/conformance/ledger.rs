@@ -31,6 +31,18 @@ pub trait Harness {
 
     /// The ledger loses its state and can notice that it did.
     fn lose_state(&mut self);
+
+    /// How many seeds are tried where chance matters. In real time few: what is
+    /// different each time is different anyway.
+    fn seeds(&self) -> u64 {
+        3
+    }
+
+    /// What must be used at least where an ideal machine would use so many: a
+    /// busy one may keep askers from asking.
+    fn least(&self, tokens: u64) -> u64 {
+        tokens
+    }
 }
 
 /// A named case over a fresh ledger.
