@@ -128,8 +128,18 @@ metrics! {
         "Tokens that were shown at the submission port: `known`, `refused`.";
     SUBMISSION_REFUSED = Counter "outflow_submission_refused_total" ["reply"]
         "Replies of the submission port that said no or later, by code and enhanced status: `452 4.3.1`. What each means is in the page on submission.";
+    THROTTLE_ACQUIRES = Counter "outflow_throttle_acquires_total" ["result"]
+        "Requests to the throttle, over HTTP and over the Redis protocol: `granted` (at once or after a wait), `refused` (for now or for good), `failed` (they made no sense).";
+    THROTTLE_WAITED = Counter "outflow_throttle_waited_total" []
+        "Requests to the throttle that had to wait on the server.";
+    THROTTLE_WAITING = Gauge "outflow_throttle_waiting" []
+        "Requests to the throttle that wait on the server now.";
+    THROTTLE_KEYS = Gauge "outflow_throttle_keys" []
+        "Limits that the throttle keeps now. Idle ones are dropped.";
+    THROTTLE_PERMITS = Gauge "outflow_throttle_permits" []
+        "Permits for concurrency limits that are held now.";
     LOG_LINES_DROPPED = Counter "outflow_log_lines_dropped_total" ["log"]
-        "Lines that were not written because their writer did not keep up: of the `server` log, of the log of `attempts`.";
+        "Lines that were not written because their writer did not keep up: of the `server` log, of the log of `attempts`, of the log of `grants`.";
     BUILD_INFO = Gauge "outflow_build_info" ["version"]
         "Always 1; says which version runs.";
 }

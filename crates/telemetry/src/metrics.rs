@@ -19,7 +19,7 @@ use crate::sink::{Sink, Slot};
 use crate::submissions::Submissions;
 
 pub use crate::exposition::CONTENT_TYPE;
-pub use crate::snapshot::{Depth, LimitNow, Snapshot};
+pub use crate::snapshot::{Depth, LimitNow, Snapshot, ThrottleNow};
 
 /// The states in which a message can end.
 pub(crate) const FINAL: [State; 6] = [

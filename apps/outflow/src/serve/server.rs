@@ -38,6 +38,7 @@ use super::logs::{LogError, Telling};
 use super::memory;
 use super::resolver::{self, DirectoryError};
 use super::submission;
+use super::throttle;
 use super::timed_store::TimedStore;
 use super::tls::{Certificate, Speaking, TlsError};
 use super::transports::Transports;
@@ -94,6 +95,8 @@ pub struct Server {
     pub address: SocketAddr,
     /// Where it takes messages over SMTP.
     pub smtp: Option<SocketAddr>,
+    /// Where the throttle listens.
+    pub throttle: Option<SocketAddr>,
     /// What the store found.
     pub opened: Opened,
     /// Where the administrator's token is, if it is there.
@@ -102,6 +105,7 @@ pub struct Server {
     pub sandbox: SandboxHandle,
     /// Whether nothing can leave the machine.
     pub is_sandboxed: bool,
+    asked: Arc<outflow_throttle::Service>,
     accounts: Arc<Accounts>,
     certificates: Arc<Vec<Certificate>>,
     is_secure: bool,
@@ -113,6 +117,7 @@ pub struct Server {
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
     submitting: Option<JoinHandle<()>>,
+    throttling: Option<JoinHandle<()>>,
     runtime: Runtime,
 }
 
@@ -123,6 +128,7 @@ impl Server {
         log: impl io::Write + Send + 'static,
     ) -> Result<Self, ServeError> {
         let data_dir = settings.server.data_dir.clone();
+        let is_fresh = is_empty(&data_dir);
         make_private(&data_dir)?;
         let (node, inbox) = handle::open();
         let waker = node.waker();
@@ -146,7 +152,9 @@ impl Server {
         let dns = DnsResolver::new(Arc::clone(&directory), executor.clone(), wake);
         let handle = sandbox.handle();
         let watched_dns = Arc::clone(&directory);
-        let (wiring, smtp) = Wiring::new(settings, &telling, node, handle, directory, executor);
+        let asked = throttle::start(settings, is_fresh)?;
+        let ways = (node, Arc::clone(&asked));
+        let (wiring, smtp) = Wiring::new(settings, &telling, ways, handle, directory, executor);
         let mut parts = wiring.parts(settings, &store, &telling);
         parts.fleet = policies.map(|it| Arc::new(it) as _);
         let state = ApiState::new(parts)?;
@@ -161,6 +169,11 @@ impl Server {
             submission::bind(&runtime, settings, listener, &state, intake, sink)
         });
         let submission = submission.transpose()?;
+        let resp = settings.throttle.listener.as_ref().map(|listener| {
+            let (throttle, sink) = (Arc::clone(&asked), Arc::clone(&wiring.sink));
+            throttle::bind(&runtime, settings, listener, &state, throttle, sink)
+        });
+        let resp = resp.transpose()?;
         let ports = Ports {
             store: TimedStore {
                 store,
@@ -195,10 +208,19 @@ impl Server {
             submitting = Some(runtime.spawn(serving));
             certificates.push(submission.certificate);
         }
+        let throttle = resp.as_ref().map(|it| it.address);
+        let mut throttling = None;
+        if let Some(resp) = resp {
+            let serving = resp.intake.serve(until(stopped.clone()));
+            throttling = Some(runtime.spawn(serving));
+            certificates.push(resp.certificate);
+        }
         let serving = runtime.spawn(serve(listener, state.clone(), speaking, stopped));
         let server = Self {
             address,
             smtp,
+            throttle,
+            asked,
             opened,
             token,
             sandbox: wiring.sandbox,
@@ -214,6 +236,7 @@ impl Server {
             stop,
             serving,
             submitting,
+            throttling,
             runtime,
         };
         files::write_address(&server.data_dir, &server.url())?;
@@ -275,12 +298,16 @@ impl Server {
             ended.await.unwrap_or(End::Panicked)
         });
         self.state.close();
+        self.asked.close();
         self.stop.send_replace(true);
         let serving = &mut self.serving;
         // A task that panicked has nothing more to say.
         let _ = self.runtime.block_on(serving);
         if let Some(submitting) = &mut self.submitting {
             let _ = self.runtime.block_on(submitting);
+        }
+        if let Some(throttling) = &mut self.throttling {
+            let _ = self.runtime.block_on(throttling);
         }
         self.runtime.shutdown_timeout(FAREWELL);
         files::remove_address(&self.data_dir);
@@ -385,6 +412,14 @@ fn surroundings() -> Result<Surroundings, ServeError> {
         // All of them go to the sinks as well.
         alert: Box::new(|_| ()),
     })
+}
+
+/// Whether nothing was ever kept in a directory.
+fn is_empty(dir: &Path) -> bool {
+    match fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
 }
 
 /// Messages of others are in it.
