@@ -99,6 +99,15 @@ forms! {
         ] },
         "additionalProperties": { "type": "string" },
     });
+    /// The key of a limit.
+    ThrottleKey: json!({ "type": "string", "minLength": 1, "maxLength": 256, "pattern": LINE });
+    /// A limit as people write it: `10/s`, `600/min`, `50k/day`; or a number a second.
+    RateText: json!({ "anyOf": [
+        { "type": "string", "maxLength": 200 },
+        { "type": "number", "exclusiveMinimum": 0 },
+    ] });
+    /// What becomes of a limit while the ledger of a fleet is away.
+    AwayWord: json!({ "type": "string", "enum": ["closed", "open", "local_share"] });
     /// States of messages, separated by commas.
     StateList: json!({ "type": "string", "pattern": format!("^({STATE}(,{STATE})*)?$") });
     /// Kinds of events, separated by commas.

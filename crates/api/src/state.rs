@@ -12,6 +12,7 @@ use outflow_ports::intake::{Intake, Then};
 use outflow_ports::query::Query;
 use outflow_ports::receipts::Receipts;
 use outflow_ports::registry::{Kind, Registry, RegistryError};
+use outflow_ports::throttle::Throttling;
 use outflow_telemetry::Sink;
 use tokio::sync::Semaphore;
 
@@ -86,6 +87,7 @@ pub struct Parts {
     pub metrics: Arc<dyn Metrics>,
     pub readiness: Arc<dyn Readiness>,
     pub clock: Arc<dyn Clock>,
+    pub throttle: Arc<dyn Throttling>,
     pub start: StartValues,
     pub account_sink: Arc<dyn AccountSink>,
     /// Whom policies are shared with; none on a machine of its own.
@@ -111,6 +113,7 @@ pub struct Inner {
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) readiness: Arc<dyn Readiness>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) throttle: Arc<dyn Throttling>,
     pub(crate) fleet: Option<Arc<dyn Fleet>>,
     pub(crate) bounds: Bounds,
     pub(crate) tokens: ArcSwap<Tokens>,
@@ -178,6 +181,7 @@ impl ApiState {
             metrics: parts.metrics,
             readiness: parts.readiness,
             clock: parts.clock,
+            throttle: parts.throttle,
             fleet: parts.fleet,
             bounds: parts.bounds,
             tokens: ArcSwap::from_pointee(tokens),

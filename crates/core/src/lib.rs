@@ -5,7 +5,8 @@
 //! [`destination`], [`message`], [`message_id`], [`flow`], [`account`] (the words); [`limit`],
 //! [`policy`] (what may be sent when), [`ledger`] (how a fleet shares it);
 //! [`schedule`] (who goes next), [`pool`] (through which account); [`reply`], [`classify`], [`outcome`], [`retry`]
-//! (what became of it); [`engine`] ties them together.
+//! (what became of it); [`engine`] ties them together; [`throttle`] lends the
+//! same limits to others.
 
 pub mod account;
 pub mod class;
@@ -26,4 +27,5 @@ pub mod pool;
 pub mod reply;
 pub mod retry;
 pub mod schedule;
+pub mod throttle;
 pub mod time;

@@ -7,7 +7,8 @@
 //! implementation must do.
 //!
 //! Reading order: [`store`], [`transport`], [`ledger`], [`resolver`]; what comes
-//! in: [`bounded`], [`naming`], [`draft`], [`intake`], [`query`], [`control`]; what is kept for people: [`receipts`],
+//! in: [`bounded`], [`naming`], [`draft`], [`intake`], [`query`], [`control`]; who asks before they
+//! act: [`throttle`], [`lender`]; what is kept for people: [`receipts`],
 //! [`registry`]; what is carried: [`parcel`], [`letter`]; then [`conformance`].
 
 pub mod bounded;
@@ -26,4 +27,5 @@ pub mod receipts;
 pub mod registry;
 pub mod resolver;
 pub mod store;
+pub mod throttle;
 pub mod transport;

@@ -16,12 +16,14 @@ use outflow_telemetry::{AttemptLog, Logs, Metrics, Snapshot};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Renders the page.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MetricsPage {
     /// What was counted.
     pub metrics: Arc<Metrics>,
     /// Who knows what is so now.
     pub node: Handle,
+    /// Who counts what is asked before it is done.
+    pub throttle: Arc<outflow_throttle::Service>,
     /// The server's log.
     pub logs: Arc<Logs>,
     /// The log of attempts.
@@ -50,10 +52,25 @@ impl MetricsPage {
             limits: most_wanted_first(limits),
             accounts: meters.accounts,
             waits: meters.waits,
+            throttle: self.throttle_now(),
             lines_dropped: [
                 self.logs.dropped(),
                 self.attempts.as_ref().map_or(0, |log| log.dropped()),
+                self.throttle.log_dropped(),
             ],
+        }
+    }
+}
+
+impl MetricsPage {
+    fn throttle_now(&self) -> snapshot::ThrottleNow {
+        let counts = self.throttle.counts();
+        snapshot::ThrottleNow {
+            results: [counts.granted, counts.refused, counts.failed],
+            waited: counts.waited,
+            waiting: counts.waiting,
+            keys: counts.keys,
+            permits: counts.permits,
         }
     }
 }

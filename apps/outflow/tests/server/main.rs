@@ -39,4 +39,5 @@ mod stops;
 mod submission;
 mod submission_counts;
 mod submitter;
+mod throttle;
 mod tls;

@@ -421,6 +421,15 @@ impl World {
     ) -> Self {
         let admin = outflow_api::tokens::first_admin(&*shelf, clock.now()).unwrap();
         let (sink, told): (Arc<Sink>, Arc<Told>) = Default::default();
+        let throttle = outflow_throttle::Service::start(outflow_throttle::Settings {
+            throttle: outflow_core::throttle::Settings {
+                keys_max: 1_000,
+                ..Default::default()
+            },
+            seed: 7,
+            grants_log: None,
+        })
+        .unwrap();
         let state = ApiState::new(Parts {
             intake: Arc::clone(&node) as _,
             query: Arc::clone(&node) as _,
@@ -430,6 +439,7 @@ impl World {
             metrics: Arc::new(Fixed),
             readiness: Arc::new(Fixed),
             clock: Arc::clone(&clock) as _,
+            throttle: Arc::clone(&throttle) as _,
             start,
             account_sink: Arc::clone(&sink) as _,
             fleet,

@@ -161,6 +161,19 @@ pub const THROTTLE: &[Key] = &[
     TLS_CERT,
     TLS_KEY,
     INSECURE,
+    Key::new(
+        "connections_max",
+        Form::Whole(1, 1_000_000),
+        "How many clients may be connected at once.",
+    )
+    .default("10000"),
+    Key::new(
+        "grants_log",
+        PATH,
+        "A file to which a line of JSON is written for every limit that is granted, over HTTP as \
+         well. Without it, none is.",
+    )
+    .example("\"/var/log/outflow/grants.jsonl\""),
 ];
 
 pub const RETENTION: &[Key] = &[

@@ -59,6 +59,8 @@ pub struct Limit {
     headroom: Headroom,
     source: Source,
     reserve: Option<Reserve>,
+    /// Whether it may forget everything when the process ends.
+    is_transient: bool,
     blocked_until: Option<Mono>,
 }
 
@@ -69,9 +71,21 @@ impl Limit {
         Self {
             source: Source::Owned(algorithm),
             reserve: Reserve::of(&spec),
+            is_transient: false,
             spec,
             headroom,
             blocked_until: None,
+        }
+    }
+
+    /// A limit that this node alone decides on and nothing outlives: it needs
+    /// no reservations, and whoever makes it again after a restart sees to it
+    /// that it starts empty.
+    pub fn transient(spec: LimitSpec, headroom: Headroom, now: &Now, fill: Fill) -> Self {
+        Self {
+            reserve: None,
+            is_transient: true,
+            ..Self::owned(spec, headroom, now, fill)
         }
     }
 
@@ -86,6 +100,7 @@ impl Limit {
             headroom,
             source,
             reserve: None,
+            is_transient: true,
             blocked_until: None,
         }
     }
@@ -282,7 +297,10 @@ impl Limit {
         match &mut self.source {
             Source::Owned(algorithm) => {
                 algorithm.reconfigure(now, &spec);
-                let fresh = Reserve::of(&spec);
+                let fresh = match self.is_transient {
+                    true => None,
+                    false => Reserve::of(&spec),
+                };
                 self.reserve = match (self.reserve.take(), fresh) {
                     (Some(old), Some(fresh)) => Some(old.resized(fresh)),
                     (_, fresh) => fresh,
