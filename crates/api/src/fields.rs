@@ -95,7 +95,8 @@ forms! {
         "minProperties": 1,
         "propertyNames": { "type": "string", "enum": [
             "isp", "carrier", "push", "host", "lane", "account", "pool", "ip", "sender_domain",
-            "brand", "tenant", "campaign", "class", "recipient", "worker", "global", "destination",
+            "brand", "tenant", "campaign", "class", "recipient", "worker", "key", "global",
+            "destination",
         ] },
         "additionalProperties": { "type": "string" },
     });

@@ -5,6 +5,7 @@ use outflow_core::limit::spec::Rate;
 use outflow_core::throttle::cell::{Answer, Cell};
 use outflow_core::throttle::request::KEY_BYTES_MAX;
 use outflow_core::time::Nanos;
+use outflow_ports::throttle::{Acquired, CellReply, ThrottleError, Throttling};
 
 use crate::reply::Out;
 
@@ -58,8 +59,31 @@ pub fn read<'a>(words: &[&'a [u8]], space: &'a str) -> Result<Cell<'a>, String> 
     })
 }
 
+/// Writes the answer that a call waited for: whether it was granted is known, the
+/// rest is looked at.
+pub fn answered(
+    answer: &Result<Acquired, ThrottleError>,
+    look: &Cell<'_>,
+    throttle: &dyn Throttling,
+    out: &mut Out<'_>,
+) {
+    let acquired = match answer {
+        Ok(acquired) => acquired,
+        Err(error) => return write(&Err(error.clone()), out),
+    };
+    // To look never takes time.
+    let CellReply::Now(Ok(looked)) = throttle.cell(look, &mut || Box::new(|_| ())) else {
+        return write(&Err(ThrottleError::Crowded), out);
+    };
+    write(&Ok(acquired.as_cell(looked)), out);
+}
+
 /// Writes what redis-cell would.
-pub fn write(answer: &Answer, out: &mut Out<'_>) {
+pub fn write(answer: &Result<Answer, ThrottleError>, out: &mut Out<'_>) {
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => return out.error(&format!("Cell error: Store error: {error}")),
+    };
     out.array(5);
     out.integer(i64::from(answer.limited));
     out.integer(i64::from(answer.limit));

@@ -231,7 +231,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         };
         waits.ticket = None;
         let said = said.unwrap_or(Err(ThrottleError::Closing));
-        self.session.answered(&said, &mut self.out);
+        let peers = Peers {
+            throttle: &*house.throttle,
+            doorkeeper: &*house.doorkeeper,
+        };
+        self.session.answered(&said, &mut self.out, &peers);
         self.active_at = Instant::now();
         Ok(true)
     }

@@ -1,10 +1,12 @@
 //! From commands to answers: what one client has said so far.
 
+use outflow_core::limit::spec::Rate;
 use outflow_core::throttle::Ticket;
+use outflow_core::throttle::cell::Cell;
 use outflow_core::throttle::request::NO_PERMIT;
 use outflow_core::time::Nanos;
 use outflow_ports::throttle::{
-    Acquire, Acquired, Asked, Reply, ThenAcquired, ThrottleError, Throttling,
+    Acquire, Acquired, Asked, CellReply, Reply, ThenAcquired, ThrottleError, Throttling,
 };
 
 use crate::acquire::{self, Specs};
@@ -43,9 +45,29 @@ pub struct Session {
     strikes: u32,
     words: Words,
     specs: Specs,
-    /// The keys of the request that waits.
-    waiting: Vec<String>,
+    /// The request that waits.
+    waiting: Waiting,
     id: i64,
+}
+
+/// A request that waits.
+#[derive(Debug)]
+enum Waiting {
+    /// For these keys.
+    Acquire(Vec<String>),
+    /// In the words of redis-cell.
+    Cell {
+        space: String,
+        name: String,
+        burst: u32,
+        rate: Rate,
+    },
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self::Acquire(Vec::new())
+    }
 }
 
 /// What a session asks.
@@ -66,7 +88,7 @@ impl Session {
             strikes: 0,
             words: Words::new(),
             specs: Specs::default(),
-            waiting: Vec::new(),
+            waiting: Waiting::default(),
             id,
         }
     }
@@ -121,11 +143,34 @@ impl Session {
     }
 
     /// Writes the answer that a request waited for.
-    pub fn answered(&mut self, answer: &Result<Acquired, ThrottleError>, bytes: &mut Vec<u8>) {
+    pub fn answered(
+        &mut self,
+        answer: &Result<Acquired, ThrottleError>,
+        bytes: &mut Vec<u8>,
+        peers: &Peers<'_>,
+    ) {
         let mut out = Out::new(bytes, self.version);
-        let keys = std::mem::take(&mut self.waiting);
-        let key = |by: usize| keys.get(by).map_or("", String::as_str);
-        write_acquired(answer, key, &mut out);
+        match std::mem::take(&mut self.waiting) {
+            Waiting::Acquire(keys) => {
+                let key = |by: usize| keys.get(by).map_or("", String::as_str);
+                write_acquired(answer, key, &mut out);
+            }
+            Waiting::Cell {
+                space,
+                name,
+                burst,
+                rate,
+            } => {
+                let look = Cell {
+                    space: &space,
+                    name: &name,
+                    burst,
+                    rate,
+                    quantity: 0,
+                };
+                cell::answered(answer, &look, peers.throttle, &mut out);
+            }
+        }
     }
 
     fn command(
@@ -142,7 +187,25 @@ impl Session {
         if let Some(pass) = &self.pass {
             // What is asked most comes first.
             if is("CL.THROTTLE") || is("THROTTLE") {
-                throttle(pass, rest, out, peers);
+                let read = match cell::read(rest, pass.tenant().unwrap_or("")) {
+                    Ok(read) => read,
+                    Err(text) => {
+                        out.error(&text);
+                        return Next::Read;
+                    }
+                };
+                match peers.throttle.cell(&read, later) {
+                    CellReply::Now(answer) => cell::write(&answer, out),
+                    CellReply::Later(ticket) => {
+                        self.waiting = Waiting::Cell {
+                            space: read.space.to_owned(),
+                            name: read.name.to_owned(),
+                            burst: read.burst,
+                            rate: read.rate,
+                        };
+                        return Next::Wait(ticket);
+                    }
+                }
                 return Next::Read;
             }
             if is("ACQUIRE") {
@@ -221,7 +284,7 @@ impl Session {
                 Next::Read
             }
             Reply::Later(ticket) => {
-                self.waiting = read.keys();
+                self.waiting = Waiting::Acquire(read.keys());
                 Next::Wait(ticket)
             }
         }
@@ -345,16 +408,6 @@ impl<'a> Line<'a> {
             Self::Few(few, count) => few.get(..*count).unwrap_or_default(),
             Self::Many(many) => many,
         }
-    }
-}
-
-fn throttle(pass: &Pass, words: &[&[u8]], out: &mut Out<'_>, peers: &Peers<'_>) {
-    match cell::read(words, pass.tenant().unwrap_or("")) {
-        Ok(read) => match peers.throttle.cell(&read) {
-            Ok(answer) => cell::write(&answer, out),
-            Err(error) => out.error(&format!("Cell error: Store error: {error}")),
-        },
-        Err(text) => out.error(&text),
     }
 }
 

@@ -9,7 +9,9 @@ use outflow_core::throttle::cell::{Answer, Cell};
 use outflow_core::throttle::look::Look;
 use outflow_core::throttle::{Permit, Ticket, Why};
 use outflow_core::time::Nanos;
-use outflow_ports::throttle::{Acquire, Acquired, Reply, ThenAcquired, ThrottleError, Throttling};
+use outflow_ports::throttle::{
+    Acquire, Acquired, CellReply, Reply, ThenAcquired, ThrottleError, Throttling,
+};
 use proptest::prelude::*;
 
 use crate::doorkeeper::{Doorkeeper, Pass};
@@ -35,7 +37,7 @@ impl Notes {
 }
 
 impl Throttling for Notes {
-    fn cell(&self, cell: &Cell<'_>) -> Result<Answer, ThrottleError> {
+    fn cell(&self, cell: &Cell<'_>, later: &mut dyn FnMut() -> ThenAcquired) -> CellReply {
         let Cell {
             space,
             name,
@@ -47,13 +49,17 @@ impl Throttling for Notes {
         self.note(format!(
             "cell {space}/{name} {burst} {count}/{per} {quantity}"
         ));
-        Ok(Answer {
+        if *name == "late" && *quantity > 0 {
+            drop(later());
+            return CellReply::Later(TICKET);
+        }
+        CellReply::Now(Ok(Answer {
             limited: false,
             limit: *burst,
             remaining: 7,
             retry_after: -1,
             reset_after: 12,
-        })
+        }))
     }
 
     fn acquire(&self, acquire: &Acquire<'_>, later: &mut dyn FnMut() -> ThenAcquired) -> Reply {
@@ -224,6 +230,43 @@ fn a_request_that_waits_holds_the_later_ones_back() {
     let notes = Notes::default();
     let (said, next) = say(b"AUTH good\r\nACQUIRE a WAIT 100\r\nPING\r\n", &notes);
     assert_eq!((said.as_str(), next), ("+OK\r\n", Next::Wait(TICKET)));
+}
+
+#[test]
+fn a_call_of_redis_cell_that_waits_for_the_fleet_has_the_same_answer() {
+    let notes = Notes::default();
+    let peers = Peers {
+        throttle: &notes,
+        doorkeeper: &Door,
+    };
+    let answers = [
+        (
+            Ok(Acquired::Granted(None)),
+            "*5\r\n:0\r\n:2\r\n:7\r\n:-1\r\n:12\r\n",
+        ),
+        (
+            Ok(Acquired::Refused {
+                by: 0,
+                why: Why::Limited,
+                retry_after: Some(Nanos::from_millis(1_200)),
+            }),
+            "*5\r\n:1\r\n:2\r\n:7\r\n:2\r\n:12\r\n",
+        ),
+        (
+            Err(ThrottleError::Closing),
+            "-Cell error: Store error: the server is shutting down\r\n",
+        ),
+    ];
+    for (answer, wanted) in answers {
+        let mut session = Session::new(5);
+        let mut out = Vec::new();
+        let input = b"AUTH good\r\nCL.THROTTLE late 1 1 1\r\n";
+        let (_, next) = session.run(input, &mut out, &peers, &mut || Box::new(|_| ()));
+        assert_eq!(next, Next::Wait(TICKET));
+        out.clear();
+        session.answered(&answer, &mut out, &peers);
+        assert_eq!(String::from_utf8_lossy(&out), wanted);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use outflow_core::policy::policy::WhenAway;
 use outflow_core::throttle::cell::{Answer, Cell};
 use outflow_core::throttle::look::Look;
 use outflow_core::throttle::{Permit, Ticket, Why};
-use outflow_core::time::Nanos;
+use outflow_core::time::{NANOS_PER_SECOND, Nanos};
 
 use crate::intake::Then;
 
@@ -57,6 +57,24 @@ pub enum Acquired {
         /// When it is worth coming back; never if nothing is said.
         retry_after: Option<Nanos>,
     },
+}
+
+impl Acquired {
+    /// The same in the words of redis-cell, with what was looked at.
+    pub fn as_cell(&self, looked: Answer) -> Answer {
+        let retry_after = match self {
+            Self::Refused {
+                retry_after: Some(after),
+                ..
+            } => i64::try_from(after.0.div_ceil(NANOS_PER_SECOND)).unwrap_or(i64::MAX),
+            _ => -1,
+        };
+        Answer {
+            limited: matches!(self, Self::Refused { .. }),
+            retry_after,
+            ..looked
+        }
+    }
 }
 
 /// Why a request makes no sense.
@@ -110,13 +128,23 @@ pub enum Reply {
     Later(Ticket),
 }
 
+/// The answer to a call in the words of redis-cell, now or later.
+#[derive(Debug)]
+pub enum CellReply {
+    /// It is there.
+    Now(Result<Answer, ThrottleError>),
+    /// Whether it is granted is given to the callback that was asked for; the
+    /// rest can be looked at then, with a quantity of 0.
+    Later(Ticket),
+}
+
 /// What is called with an answer that comes later.
 pub type ThenAcquired = Then<Result<Acquired, ThrottleError>>;
 
 /// Limits for others.
 pub trait Throttling: Send + Sync {
     /// Answers as redis-cell does. The key is the caller's own.
-    fn cell(&self, cell: &Cell<'_>) -> Result<Answer, ThrottleError>;
+    fn cell(&self, cell: &Cell<'_>, later: &mut dyn FnMut() -> ThenAcquired) -> CellReply;
 
     /// Asks for limits. `later` is asked for a callback only if it takes time.
     fn acquire(&self, acquire: &Acquire<'_>, later: &mut dyn FnMut() -> ThenAcquired) -> Reply;

@@ -38,19 +38,22 @@ pub fn now() -> Now {
 #[derive(Debug)]
 pub struct Clock {
     last: Now,
-}
-
-impl Default for Clock {
-    fn default() -> Self {
-        Self { last: now() }
-    }
+    wall_age_max: Nanos,
 }
 
 impl Clock {
+    /// `exact` reads the wall clock every time: leases are void when the two part.
+    pub fn new(exact: bool) -> Self {
+        Self {
+            last: now(),
+            wall_age_max: if exact { Nanos::ZERO } else { WALL_AGE_MAX },
+        }
+    }
+
     /// What they say.
     pub fn now(&mut self) -> Now {
         let mono = mono();
-        if mono.since(self.last.mono) > WALL_AGE_MAX {
+        if mono.since(self.last.mono) > self.wall_age_max {
             self.last = Now {
                 mono,
                 wall: wall(),

@@ -1,41 +1,56 @@
-//! The port: what callers reach.
+//! The service: state behind a lock, and how a decision is made and told.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::{io, thread};
 
 use outflow_core::class::Class;
-use outflow_core::policy::facet::Facet;
+use outflow_core::engine::action::Action;
+use outflow_core::engine::event::Event;
 use outflow_core::policy::set::Policies;
-use outflow_core::throttle::cell::{Answer, Cell};
-use outflow_core::throttle::look::Look;
-use outflow_core::throttle::request::{Key, LIMITS_MAX, Outcome, Owner, Request};
-use outflow_core::throttle::{Permit, Refusal, Throttle, Ticket, Verdict, Wanted};
+use outflow_core::throttle::request::{Outcome, Owner, Request};
+use outflow_core::throttle::{Refusal, Throttle, Ticket, Verdict, Wanted};
 use outflow_core::time::{Mono, Nanos, Now};
-use outflow_ports::throttle::{
-    Acquire, Acquired, Asked, Reply, ThenAcquired, ThrottleError, Throttling,
-};
+use outflow_ports::ledger::{Ledger, LedgerWork};
+use outflow_ports::lender::Lender;
+use outflow_ports::throttle::{Acquired, Reply, ThenAcquired, ThrottleError};
+use outflow_telemetry::Sink;
 
+use crate::bell::Bell;
 use crate::clock::{self, Clock};
 use crate::counts::{Counters, Counts};
 use crate::grants_log::GrantsLog;
-use crate::names::{self, Names, POLICY_SPACE, Yielded};
+use crate::lending::Lendings;
+use crate::names::Names;
 use crate::turns;
 
+/// Called by a ledger that has something to tell, from any thread.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+/// Makes the way to the ledger of a fleet.
+pub type Link = Box<dyn FnOnce(Wake) -> Box<dyn Ledger + Send> + Send>;
+
 /// How a service is set up.
-#[derive(Debug)]
+#[derive(Default)]
 pub struct Settings {
-    /// How limits are kept.
+    /// How limits are kept. They are leased if there is a link.
     pub throttle: outflow_core::throttle::Settings,
     /// A number drawn by lot, so that nobody knows which keys meet in a table.
     pub seed: u64,
     /// Where grants are logged.
     pub grants_log: Option<GrantsLog>,
+    /// The way to the ledger of a fleet.
+    pub link: Option<Link>,
+    /// Counts the limits of policies, and those that must outlive a restart.
+    /// Without it, and without a ledger, everything is counted here and begins
+    /// empty after a restart.
+    pub lender: Option<Arc<dyn Lender>>,
+    /// Hears what somebody should know.
+    pub sink: Option<Arc<dyn Sink>>,
 }
 
 /// Somebody who waits.
-pub(crate) struct Waiting {
+struct Waiting {
     ticket: Ticket,
     then: ThenAcquired,
     /// Which of the limits asked for each limit of the request belongs to.
@@ -48,14 +63,28 @@ pub(crate) struct Waiting {
 /// An answer on its way to whoever waited for it.
 pub(crate) type Told = (ThenAcquired, Result<Acquired, ThrottleError>);
 
+/// A request, but for its limits.
+pub(crate) struct Ask<'a> {
+    pub class: Class,
+    pub owner: Owner,
+    pub wait: Nanos,
+    pub ttl: Nanos,
+    /// What is logged when it is granted; only asked if something is.
+    pub logged: &'a mut dyn FnMut() -> Vec<(String, u32)>,
+}
+
 /// All that changes, behind one lock.
 pub(crate) struct State {
     pub clock: Clock,
     pub throttle: Throttle,
-    names: Names,
+    pub names: Names,
+    pub lendings: Lendings,
+    ledger: Option<Box<dyn Ledger + Send>>,
     owners: BTreeMap<String, Owner>,
     waiting: Vec<Option<Waiting>>,
-    outcomes: Vec<Outcome>,
+    pub outcomes: Vec<Outcome>,
+    actions: Vec<Action>,
+    events: Vec<Event>,
     /// When the thread wakes by itself.
     pub wakes_at: Mono,
     pub closed: bool,
@@ -64,29 +93,52 @@ pub(crate) struct State {
 /// The throttle.
 pub struct Service {
     state: Mutex<State>,
-    pub(crate) bell: Condvar,
+    pub(crate) me: Weak<Self>,
+    pub(crate) bell: Arc<Bell>,
+    pub(crate) lender: Option<Arc<dyn Lender>>,
+    pub(crate) waiters_max: usize,
     counters: Counters,
     log: Option<GrantsLog>,
+    sink: Option<Arc<dyn Sink>>,
 }
 
 impl Service {
     /// Starts it, with a thread of its own.
     pub fn start(settings: Settings) -> io::Result<Arc<Self>> {
-        let throttle = Throttle::new(&clock::now(), settings.throttle, settings.seed);
-        let service = Arc::new(Self {
-            state: Mutex::new(State {
-                clock: Clock::default(),
-                throttle,
-                names: Names::default(),
-                owners: BTreeMap::new(),
-                waiting: Vec::new(),
-                outcomes: Vec::new(),
-                wakes_at: Mono::NEVER,
-                closed: false,
-            }),
-            bell: Condvar::new(),
+        let bell = Arc::new(Bell::default());
+        let rung = Arc::clone(&bell);
+        let ledger = settings
+            .link
+            .map(|link| link(Arc::new(move || rung.ring())));
+        let rules = outflow_core::throttle::Settings {
+            leased: ledger.is_some(),
+            ..settings.throttle
+        };
+        let state = State {
+            clock: Clock::new(ledger.is_some()),
+            throttle: Throttle::new(&clock::now(), rules, settings.seed),
+            names: Names::new(rules.headroom),
+            lendings: Lendings::default(),
+            ledger,
+            owners: BTreeMap::new(),
+            waiting: Vec::new(),
+            outcomes: Vec::new(),
+            actions: Vec::new(),
+            events: Vec::new(),
+            wakes_at: Mono::NEVER,
+            closed: false,
+        };
+        // A fleet shares what a node alone would count.
+        let lender = settings.lender.filter(|_| !rules.leased);
+        let service = Arc::new_cyclic(|me| Self {
+            state: Mutex::new(state),
+            me: Weak::clone(me),
+            bell,
+            lender,
+            waiters_max: rules.waiters_max,
             counters: Counters::default(),
             log: settings.grants_log,
+            sink: settings.sink,
         });
         let of_thread = Arc::clone(&service);
         thread::Builder::new()
@@ -109,10 +161,12 @@ impl Service {
         let mut state = self.lock();
         state.closed = true;
         let waiting = std::mem::take(&mut state.waiting);
+        let lendings = state.lendings.drain();
         drop(state);
-        self.bell.notify_all();
-        for it in waiting.into_iter().flatten() {
-            (it.then)(Err(ThrottleError::Closing));
+        self.bell.ring();
+        let waiting = waiting.into_iter().flatten().map(|it| it.then);
+        for then in waiting.chain(lendings.into_iter().map(|it| it.then)) {
+            then(Err(ThrottleError::Closing));
         }
     }
 
@@ -124,7 +178,7 @@ impl Service {
             refused: self.counters.refused.load(Relaxed),
             failed: self.counters.failed.load(Relaxed),
             waited: self.counters.waited.load(Relaxed),
-            waiting: state.throttle.waiters() as u64,
+            waiting: (state.throttle.waiters() + state.lendings.len()) as u64,
             keys: state.throttle.keys() as u64,
             permits: state.throttle.permits() as u64,
         }
@@ -138,7 +192,8 @@ impl Service {
     /// Lets go of the lock, has the thread look at what is due, and tells those
     /// who waited.
     pub(crate) fn finish(&self, mut state: MutexGuard<'_, State>, now: &Now) {
-        let next = state.throttle.next_wake();
+        self.submit(&mut state, now);
+        let next = state.next();
         let rings = next < state.wakes_at;
         if rings {
             state.wakes_at = next;
@@ -153,16 +208,55 @@ impl Service {
             }
         }
         if rings {
-            self.bell.notify_one();
+            self.bell.ring();
         }
     }
 
-    /// Wakes whoever's time has come.
+    /// Hears the ledger, and wakes whoever's time has come.
     pub(crate) fn turn(&self, state: &mut State, now: &Now) -> Vec<Told> {
-        let mut outcomes = std::mem::take(&mut state.outcomes);
-        state.throttle.wake(now, &mut outcomes);
-        state.outcomes = outcomes;
+        let it = &mut *state;
+        if let Some(ledger) = &mut it.ledger {
+            ledger.complete(now, &mut it.events);
+        }
+        for event in it.events.drain(..) {
+            match event {
+                Event::Granted { limit, no, answer } => {
+                    it.throttle
+                        .granted(now, (limit, no), answer, &mut it.outcomes);
+                }
+                Event::Paused { key, lasts } => {
+                    it.throttle.paused(now, &key, lasts, &mut it.outcomes);
+                }
+                _ => {}
+            }
+        }
+        it.throttle.wake(now, &mut it.outcomes);
+        self.submit(state, now);
         self.told(state, now)
+    }
+
+    /// Hands to the ledger what it is asked.
+    fn submit(&self, state: &mut State, now: &Now) {
+        if !state.throttle.has_actions() {
+            return;
+        }
+        state.throttle.take_actions(&mut state.actions);
+        for action in state.actions.drain(..) {
+            let work = match action {
+                Action::Lease(request) => LedgerWork::Lease(request),
+                Action::GiveBack(given) => LedgerWork::GiveBack(given),
+                Action::Alert { alert } => {
+                    if let Some(sink) = &self.sink {
+                        sink.emit(&outflow_telemetry::Event::Alert(&alert));
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            if let Some(ledger) = &mut state.ledger {
+                ledger.submit(now, work);
+            }
+        }
     }
 
     fn told(&self, state: &mut State, now: &Now) -> Vec<Told> {
@@ -175,33 +269,59 @@ impl Service {
             };
             let answer = match verdict {
                 Verdict::Granted(permit) => {
-                    Counters::add(&self.counters.granted);
-                    for (key, cost) in &it.logged {
-                        self.note(now, key, *cost, it.class);
-                    }
+                    self.note(now, &it.logged, it.class);
                     Acquired::Granted(permit)
                 }
-                Verdict::Refused(refusal) => {
-                    Counters::add(&self.counters.refused);
-                    refused(&refusal, &it.asked)
-                }
+                Verdict::Refused(refusal) => refused(&refusal, &it.asked),
                 Verdict::Waiting(_) => continue,
             };
+            self.count(&answer);
             told.push((it.then, Ok(answer)));
         }
         told
     }
 
-    fn note(&self, now: &Now, key: &str, cost: u32, class: Class) {
+    fn note(&self, now: &Now, logged: &[(String, u32)], class: Class) {
+        for (key, cost) in logged {
+            self.note_one(now, key, *cost, class);
+        }
+    }
+
+    pub(crate) fn note_one(&self, now: &Now, key: &str, cost: u32, class: Class) {
         if let Some(log) = &self.log {
             log.granted(now, key, cost, class);
         }
     }
 
-    fn decide(
+    pub(crate) fn count(&self, answer: &Acquired) {
+        Counters::add(match answer {
+            Acquired::Granted(_) => &self.counters.granted,
+            Acquired::Refused { .. } => &self.counters.refused,
+        });
+    }
+
+    pub(crate) fn count_waiting(&self) {
+        Counters::add(&self.counters.waited);
+    }
+
+    /// Something was granted without asking for anything that is kept here.
+    pub(crate) fn granted_now(&self, ask: Ask<'_>, answer: &Acquired) {
+        self.count(answer);
+        if self.log.is_some() {
+            self.note(&clock::now(), &(ask.logged)(), ask.class);
+        }
+    }
+
+    pub(crate) fn fail(&self, error: ThrottleError) -> ThrottleError {
+        Counters::add(&self.counters.failed);
+        error
+    }
+
+    /// Asks for limits that are kept here.
+    pub(crate) fn decide(
         &self,
         mut state: MutexGuard<'_, State>,
-        acquire: &Acquire<'_>,
+        ask: Ask<'_>,
         wants: &[Wanted<'_>],
         asked: &[u8],
         later: &mut dyn FnMut() -> ThenAcquired,
@@ -210,16 +330,16 @@ impl Service {
         let now = it.clock.now();
         let request = Request {
             wants,
-            class: acquire.class,
-            wait: acquire.wait,
-            ttl: acquire.ttl,
-            owner: owner(&mut it.owners, acquire.tenant),
+            class: ask.class,
+            wait: ask.wait,
+            ttl: ask.ttl,
+            owner: ask.owner,
         };
         let verdict = it.throttle.acquire(&now, &request, &mut it.outcomes);
         if let Verdict::Waiting(ticket) = verdict {
-            Counters::add(&self.counters.waited);
+            self.count_waiting();
             let logged = match self.log {
-                Some(_) => acquire.limits.iter().map(logged).collect(),
+                Some(_) => (ask.logged)(),
                 None => Vec::new(),
             };
             it.wait(Waiting {
@@ -227,35 +347,57 @@ impl Service {
                 then: later(),
                 asked: asked.to_vec(),
                 logged,
-                class: acquire.class,
+                class: ask.class,
             });
             self.finish(state, &now);
             return Reply::Later(ticket);
         }
         self.finish(state, &now);
-        match verdict {
+        let answer = match verdict {
             Verdict::Granted(permit) => {
-                Counters::add(&self.counters.granted);
-                for it in acquire.limits {
-                    self.note(&now, it.key, it.cost, acquire.class);
+                if self.log.is_some() {
+                    self.note(&now, &(ask.logged)(), ask.class);
                 }
-                Reply::Now(Ok(Acquired::Granted(permit)))
+                Acquired::Granted(permit)
             }
-            Verdict::Refused(refusal) => {
-                Counters::add(&self.counters.refused);
-                Reply::Now(Ok(refused(&refusal, asked)))
-            }
-            Verdict::Waiting(ticket) => Reply::Later(ticket),
-        }
-    }
-
-    fn fail(&self, error: ThrottleError) -> Reply {
-        Counters::add(&self.counters.failed);
-        Reply::Now(Err(error))
+            Verdict::Refused(refusal) => refused(&refusal, asked),
+            Verdict::Waiting(ticket) => return Reply::Later(ticket),
+        };
+        self.count(&answer);
+        Reply::Now(Ok(answer))
     }
 }
 
 impl State {
+    /// When the thread has something to do.
+    pub fn next(&self) -> Mono {
+        let ledger = self.ledger.as_ref();
+        let ledger = ledger.map_or(Mono::NEVER, |ledger| ledger.next_completion());
+        let next = self.throttle.next_wake().min(self.lendings.next());
+        next.min(ledger)
+    }
+
+    /// Tells all nodes of a fleet to grant nothing of a limit for so long.
+    pub fn tell_pause(&mut self, now: &Now, work: LedgerWork) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.submit(now, work);
+        }
+    }
+
+    /// The number of a tenant.
+    pub fn owner(&mut self, tenant: Option<&str>) -> Owner {
+        let Some(tenant) = tenant else {
+            return Owner::default();
+        };
+        if let Some(owner) = self.owners.get(tenant) {
+            return *owner;
+        }
+        // Tokens that are bound to a tenant are made by people, so these are few.
+        let owner = Owner(self.owners.len() as u64 + 1);
+        self.owners.insert(tenant.to_owned(), owner);
+        owner
+    }
+
     fn wait(&mut self, it: Waiting) {
         let index = it.ticket.index as usize;
         if self.waiting.len() <= index {
@@ -265,228 +407,19 @@ impl State {
             *place = Some(it);
         }
     }
-}
 
-fn logged(asked: &Asked<'_>) -> (String, u32) {
-    (asked.key.to_owned(), asked.cost)
-}
-
-fn owner(owners: &mut BTreeMap<String, Owner>, tenant: Option<&str>) -> Owner {
-    let Some(tenant) = tenant else {
-        return Owner::default();
-    };
-    if let Some(owner) = owners.get(tenant) {
-        return *owner;
+    /// Forgets somebody who waited.
+    pub fn forget(&mut self, ticket: Ticket) {
+        if let Some(place) = self.waiting.get_mut(ticket.index as usize) {
+            place.take_if(|it| it.ticket == ticket);
+        }
     }
-    // Tokens that are bound to a tenant are made by people, so these are few.
-    let owner = Owner(owners.len() as u64 + 1);
-    owners.insert(tenant.to_owned(), owner);
-    owner
 }
 
-fn refused(refusal: &Refusal, asked: &[u8]) -> Acquired {
+pub(crate) fn refused(refusal: &Refusal, asked: &[u8]) -> Acquired {
     Acquired::Refused {
         by: usize::from(asked.get(refusal.by).copied().unwrap_or(0)),
         why: refusal.why,
         retry_after: refusal.retry_after,
-    }
-}
-
-/// The limits of a request, gathered before they are borrowed.
-struct Gathered {
-    asked: u8,
-    name: Option<Arc<str>>,
-    yielded: Option<Yielded>,
-    facets: Vec<Facet>,
-}
-
-fn gather(names: &mut Names, acquire: &Acquire<'_>) -> Result<Vec<Gathered>, ThrottleError> {
-    let mut gathered = Vec::with_capacity(acquire.limits.len());
-    let mut count = 0;
-    for (asked, it) in (0..).zip(acquire.limits) {
-        let found = match it.limits {
-            [] => {
-                let (name, yielded) = names.yielded(acquire.tenant, it.key)?;
-                let facets = yielded.iter().map(|it| it.key.facet().clone()).collect();
-                Gathered {
-                    asked,
-                    name: Some(name),
-                    yielded: Some(yielded),
-                    facets,
-                }
-            }
-            specs => {
-                let mut rates = 0;
-                let facets = specs.iter().map(|spec| match Facet::of(spec) {
-                    Facet::Rate => {
-                        rates += 1;
-                        if rates == 1 {
-                            Facet::Rate
-                        } else {
-                            Facet::FurtherRate(rates)
-                        }
-                    }
-                    facet => facet,
-                });
-                Gathered {
-                    asked,
-                    name: None,
-                    yielded: None,
-                    facets: facets.collect(),
-                }
-            }
-        };
-        count += found.facets.len();
-        gathered.push(found);
-    }
-    match count {
-        1..=LIMITS_MAX => Ok(gathered),
-        _ => Err(ThrottleError::Count),
-    }
-}
-
-fn wants<'a>(acquire: &Acquire<'a>, gathered: &'a [Gathered]) -> (Vec<Wanted<'a>>, Vec<u8>) {
-    let (mut wants, mut asked) = (Vec::new(), Vec::new());
-    for (it, found) in acquire.limits.iter().zip(gathered) {
-        let mut add = |space, name, spec, facet, when_away| {
-            wants.push(Wanted {
-                key: Key { space, name, facet },
-                spec,
-                cost: it.cost,
-                when_away,
-            });
-            asked.push(found.asked);
-        };
-        match (&found.name, &found.yielded) {
-            (Some(name), Some(yielded)) => {
-                for (applied, facet) in yielded.iter().zip(&found.facets) {
-                    add(POLICY_SPACE, name, &applied.spec, facet, applied.when_away);
-                }
-            }
-            _ => {
-                let space = acquire.tenant.unwrap_or("");
-                for (spec, facet) in it.limits.iter().zip(&found.facets) {
-                    add(space, it.key, spec, facet, it.when_away);
-                }
-            }
-        }
-    }
-    (wants, asked)
-}
-
-impl Throttling for Service {
-    fn cell(&self, cell: &Cell<'_>) -> Result<Answer, ThrottleError> {
-        let mut state = self.lock();
-        let it = &mut *state;
-        let now = it.clock.now();
-        let answer = it.throttle.cell(&now, cell, &mut it.outcomes);
-        self.finish(state, &now);
-        let Ok(answer) = answer else {
-            Counters::add(&self.counters.refused);
-            return Err(ThrottleError::Crowded);
-        };
-        if answer.limited {
-            Counters::add(&self.counters.refused);
-        } else {
-            Counters::add(&self.counters.granted);
-            if cell.quantity > 0 {
-                self.note(&now, cell.name, cell.quantity, Class::Critical);
-            }
-        }
-        Ok(answer)
-    }
-
-    fn acquire(&self, acquire: &Acquire<'_>, later: &mut dyn FnMut() -> ThenAcquired) -> Reply {
-        if acquire.limits.is_empty() || acquire.limits.len() > LIMITS_MAX {
-            return self.fail(ThrottleError::Count);
-        }
-        if let Some(error) = acquire.limits.iter().find_map(|it| names::check(it).err()) {
-            return self.fail(error);
-        }
-        let mut state = self.lock();
-        if state.closed {
-            drop(state);
-            return self.fail(ThrottleError::Closing);
-        }
-        if let [asked] = acquire.limits
-            && let [spec] = asked.limits
-        {
-            let wanted = Wanted {
-                key: Key {
-                    space: acquire.tenant.unwrap_or(""),
-                    name: asked.key,
-                    facet: &Facet::of(spec),
-                },
-                spec,
-                cost: asked.cost,
-                when_away: asked.when_away,
-            };
-            return self.decide(state, acquire, &[wanted], &[0], later);
-        }
-        let gathered = match gather(&mut state.names, acquire) {
-            Ok(gathered) => gathered,
-            Err(error) => {
-                drop(state);
-                return self.fail(error);
-            }
-        };
-        let (wants, asked) = wants(acquire, &gathered);
-        self.decide(state, acquire, &wants, &asked, later)
-    }
-
-    fn cancel(&self, ticket: Ticket) {
-        let mut state = self.lock();
-        let it = &mut *state;
-        let now = it.clock.now();
-        if it.throttle.cancel(&now, ticket)
-            && let Some(place) = it.waiting.get_mut(ticket.index as usize)
-        {
-            place.take_if(|it| it.ticket == ticket);
-        }
-        self.finish(state, &now);
-    }
-
-    fn release(&self, tenant: Option<&str>, permit: Permit) -> bool {
-        let mut state = self.lock();
-        let it = &mut *state;
-        let now = it.clock.now();
-        let by = owner(&mut it.owners, tenant);
-        let released = it.throttle.release(&now, permit, by, &mut it.outcomes);
-        self.finish(state, &now);
-        released
-    }
-
-    fn pause(&self, tenant: Option<&str>, key: &str, lasts: Nanos) -> Result<(), ThrottleError> {
-        names::check_key(key)?;
-        let mut state = self.lock();
-        let it = &mut *state;
-        let now = it.clock.now();
-        // A tenant pauses its own keys, and its own limits among the policies'.
-        let of_policies = it.names.yielded(tenant, key).ok();
-        let own = tenant.unwrap_or("");
-        let mut fits = it.throttle.pause(&now, (own, key), lasts, &mut it.outcomes);
-        if let Some((name, _)) = of_policies {
-            let key = (POLICY_SPACE, &*name);
-            fits &= it.throttle.pause(&now, key, lasts, &mut it.outcomes);
-        }
-        self.finish(state, &now);
-        match fits {
-            true => Ok(()),
-            false => Err(ThrottleError::Crowded),
-        }
-    }
-
-    fn look(&self, acquire: &Acquire<'_>) -> Vec<(usize, Look)> {
-        let mut state = self.lock();
-        let now = state.clock.now();
-        let Ok(gathered) = gather(&mut state.names, acquire) else {
-            return Vec::new();
-        };
-        let (wants, asked) = wants(acquire, &gathered);
-        let looks = wants.iter().zip(asked).filter_map(|(wanted, asked)| {
-            let look = state.throttle.look(&now, &wanted.key)?;
-            Some((usize::from(asked), look))
-        });
-        looks.collect()
     }
 }

@@ -1,6 +1,6 @@
-//! The thread that wakes whoever waited long enough.
+//! The thread that wakes whoever waited long enough, and hears the ledger.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outflow_core::time::Mono;
@@ -12,28 +12,27 @@ const LOOKS_EVERY: Duration = Duration::from_secs(10);
 
 /// Runs until the service is closed.
 pub(crate) fn run(service: &Arc<Service>) {
-    let mut state = service.lock();
-    while !state.closed {
+    loop {
+        let mut state = service.lock();
+        if state.closed {
+            return;
+        }
         let now = state.clock.now();
         let told = service.turn(&mut state, &now);
-        if !told.is_empty() {
-            drop(state);
-            for (then, answer) in told {
-                then(answer);
-            }
-            state = service.lock();
-        }
-        let next = state.throttle.next_wake();
+        let next = state.next();
         let now = state.clock.now();
-        if next <= now.mono {
-            continue;
-        }
         state.wakes_at = next;
-        let sleeps = match next {
-            Mono::NEVER => LOOKS_EVERY,
-            next => Duration::from_nanos(next.since(now.mono).0).min(LOOKS_EVERY),
-        };
-        let woken = service.bell.wait_timeout(state, sleeps);
-        (state, _) = woken.unwrap_or_else(PoisonError::into_inner);
+        drop(state);
+        for (then, answer) in told {
+            then(answer);
+        }
+        service.lend_again(now.mono);
+        if next > now.mono {
+            let sleeps = match next {
+                Mono::NEVER => LOOKS_EVERY,
+                next => Duration::from_nanos(next.since(now.mono).0).min(LOOKS_EVERY),
+            };
+            service.bell.wait(sleeps);
+        }
     }
 }

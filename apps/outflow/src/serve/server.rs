@@ -152,7 +152,11 @@ impl Server {
         let dns = DnsResolver::new(Arc::clone(&directory), executor.clone(), wake);
         let handle = sandbox.handle();
         let watched_dns = Arc::clone(&directory);
-        let asked = throttle::start(settings, is_fresh)?;
+        let counters = throttle::Counters {
+            ledger: shared.as_ref(),
+            node: node.clone(),
+        };
+        let asked = throttle::start(settings, is_fresh, counters, &telling)?;
         let ways = (node, Arc::clone(&asked));
         let (wiring, smtp) = Wiring::new(settings, &telling, ways, handle, directory, executor);
         let mut parts = wiring.parts(settings, &store, &telling);

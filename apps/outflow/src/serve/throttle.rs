@@ -12,11 +12,14 @@ use outflow_config::Settings;
 use outflow_config::valid::machine::Listener;
 use outflow_core::limit::Fill;
 use outflow_intake_resp::{Doorkeeper, Parts, Pass, RespIntake};
-use outflow_telemetry::sink::Sink;
-use outflow_throttle::Service;
+use outflow_ledger_redis::RedisLedger;
+use outflow_pipeline::Handle;
+use outflow_telemetry::sink::{Sink, Sinks};
 use outflow_throttle::grants_log::GrantsLog;
+use outflow_throttle::{Link, Service};
 use tokio::runtime::Runtime;
 
+use super::logs::Telling;
 use super::server::ServeError;
 use super::tls::Certificate;
 
@@ -33,9 +36,22 @@ impl Doorkeeper for Door {
     }
 }
 
+/// What the throttle counts with.
+pub struct Counters<'a> {
+    /// The ledger of a fleet, if this is a node of one.
+    pub ledger: Option<&'a RedisLedger>,
+    /// The node, which counts the limits of policies on a machine of its own.
+    pub node: Handle,
+}
+
 /// Starts the throttle. With a data directory that was used before, limits begin
 /// empty: nobody knows what was granted just before.
-pub fn start(settings: &Settings, is_fresh: bool) -> Result<Arc<Service>, ServeError> {
+pub fn start(
+    settings: &Settings,
+    is_fresh: bool,
+    counters: Counters<'_>,
+    telling: &Telling,
+) -> Result<Arc<Service>, ServeError> {
     let system = |error| ServeError::System(io::Error::other(error));
     let log = settings.throttle.grants_log.as_ref().map(|path| {
         GrantsLog::open(path).map_err(|error| ServeError::DataDir {
@@ -54,6 +70,15 @@ pub fn start(settings: &Settings, is_fresh: bool) -> Result<Arc<Service>, ServeE
         },
         seed: getrandom::u64().map_err(system)?,
         grants_log: log.transpose()?,
+        link: counters.ledger.cloned().map(|ledger| {
+            let link: Link = Box::new(move |wake| Box::new(ledger.link(wake)));
+            link
+        }),
+        lender: Some(Arc::new(counters.node)),
+        sink: Some(Arc::new(Sinks(vec![
+            Arc::clone(&telling.metrics) as _,
+            Arc::clone(&telling.logs) as _,
+        ]))),
     })
     .map_err(ServeError::System)
 }

@@ -427,7 +427,7 @@ impl World {
                 ..Default::default()
             },
             seed: 7,
-            grants_log: None,
+            ..Default::default()
         })
         .unwrap();
         let state = ApiState::new(Parts {

@@ -131,6 +131,11 @@ impl Feed {
         }
     }
 
+    /// When it may be asked again; in the past if it may.
+    pub fn asks_again_at(&self) -> Mono {
+        self.retry_at
+    }
+
     /// Whether an answer of the ledger is on its way.
     pub fn is_asking(&self) -> bool {
         self.asked.is_some()

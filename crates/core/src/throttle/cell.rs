@@ -47,6 +47,16 @@ pub struct Answer {
     pub reset_after: i64,
 }
 
+/// What a call hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The answer.
+    Answer(Answer),
+    /// A ledger must be heard first: ask for the same limit as somebody who
+    /// waits, then look.
+    NotYet,
+}
+
 /// Nobody is told to come back too early.
 fn seconds_up(span: Nanos) -> i64 {
     i64::try_from(span.0.div_ceil(NANOS_PER_SECOND)).unwrap_or(i64::MAX)
@@ -72,7 +82,7 @@ impl Throttle {
         now: &Now,
         cell: &Cell<'_>,
         outcomes: &mut Vec<Outcome>,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<Told, Refusal> {
         let spec = LimitSpec::TokenBucket {
             rate: cell.rate,
             burst: cell.burst,
@@ -86,6 +96,7 @@ impl Throttle {
             spec: &spec,
             cost: cell.quantity,
             when_away: WhenAway::Closed,
+            version: 0,
         };
         let crowded = Refusal {
             by: 0,
@@ -102,6 +113,9 @@ impl Throttle {
             class,
             no: self.arrivals,
         };
+        if cell.quantity > 0 && self.waits_for_lease(now, place, rank, cell.quantity) {
+            return Ok(Told::NotYet);
+        }
         let entry = self.entries.get_mut(place).ok_or(crowded)?;
         let is_possible = cell.quantity <= entry.limit.largest_cost();
         let held = match cell.quantity {
@@ -124,6 +138,7 @@ impl Throttle {
             retry_after,
             reset_after: seconds(time_to(&entry.limit, now, cell.burst)),
         };
+        let is_fed = entry.feed.is_some();
         if !limited && entry.line().is_some() {
             let mut parts = Parts::default();
             parts.add(Part {
@@ -133,6 +148,9 @@ impl Throttle {
             });
             self.note_passed(now, class, &parts);
         }
-        Ok(answer)
+        if is_fed && !limited && cell.quantity > 0 {
+            self.note_taken(now, place, class, cell.quantity);
+        }
+        Ok(Told::Answer(answer))
     }
 }

@@ -3,6 +3,7 @@
 use super::line::{Line, Rank};
 use super::request::{Key, Wanted};
 use crate::class::Class;
+use crate::engine::feed::Feed;
 use crate::limit::need::Need;
 use crate::limit::{Limit, Until};
 use crate::policy::facet::Facet;
@@ -11,6 +12,9 @@ use crate::time::{Mono, Nanos, Now};
 /// How long to tell somebody to stay away if nobody knows when a slot is given
 /// back.
 const RELEASE_GUESS: Nanos = Nanos::from_secs(1);
+
+/// The same, for tokens that a ledger has not granted yet.
+const LEASE_GUESS: Nanos = Nanos::from_millis(5);
 
 /// One limit.
 #[derive(Debug)]
@@ -24,8 +28,18 @@ pub(super) struct Entry {
     pub cost_max: u32,
     /// Whether it was used since the last look for idle ones.
     pub is_fresh: bool,
-    /// When it is looked at next.
+    /// When those who wait are looked at next.
+    pub line_at: Mono,
+    /// When its tokens are looked at next, if they are leased.
+    pub feed_at: Mono,
+    /// The earlier of the two, for which a timer stands.
     pub timer: Mono,
+    /// Where its tokens come from, if they are leased.
+    pub feed: Option<Box<Feed>>,
+    /// Of which version of the policies its numbers are.
+    pub version: u64,
+    /// What was last asked of it, until its tokens are looked at.
+    pub wanted: Option<(Class, u32)>,
     line: Option<Box<Line>>,
 }
 
@@ -59,7 +73,12 @@ impl Entry {
             limit,
             cost_max: 1,
             is_fresh: true,
+            line_at: Mono::NEVER,
+            feed_at: Mono::NEVER,
             timer: Mono::NEVER,
+            feed: None,
+            version: wanted.version,
+            wanted: None,
             line: None,
         }
     }
@@ -71,7 +90,8 @@ impl Entry {
 
     /// Whether a fresh one would know as much.
     pub fn is_idle(&self, now: &Now) -> bool {
-        self.line.is_none() && self.limit.is_idle(now)
+        let is_asking = self.feed.as_ref().is_some_and(|feed| feed.is_asking());
+        self.line.is_none() && !is_asking && self.limit.is_idle(now)
     }
 
     pub fn line(&self) -> Option<&Line> {
@@ -126,9 +146,10 @@ impl Entry {
             Until::At(at) => at,
             Until::Released | Until::Granted | Until::Never => Mono::NEVER,
         };
-        let known = match at {
-            Mono::NEVER => now.mono + RELEASE_GUESS,
-            at => at,
+        let known = match (at, &self.feed) {
+            (Mono::NEVER, Some(feed)) => feed.asks_again_at().max(now.mono + LEASE_GUESS),
+            (Mono::NEVER, None) => now.mono + RELEASE_GUESS,
+            (at, _) => at,
         };
         let ahead = match (&self.line, self.limit.shape().rate) {
             (Some(line), Some(rate)) if is_behind => rate.time_for(line.queued(rank.class)),

@@ -6,13 +6,16 @@
 //! last look. When there are as many as may be, it looks further; if none is
 //! idle, the new key is refused, since to forget a limit is to grant too much.
 
+use std::sync::Arc;
+
 use super::Throttle;
 use super::entry::{self, Entry};
 use super::parts::{Part, Parts};
 use super::request::{Outcome, Refusal, Request, Wanted, Why};
+use crate::engine::feed::Feed;
 use crate::limit::spec::{Headroom, LimitSpec};
 use crate::limit::{Fill, Limit};
-use crate::time::{Nanos, Now};
+use crate::time::{Mono, Nanos, Now};
 
 /// Keys that a new one looks at.
 const LOOKED_AT: usize = 4;
@@ -99,6 +102,7 @@ impl Throttle {
         if let Some(entry) = self.entries.get_mut(place)
             && entry.limit.spec() != wanted.spec
         {
+            entry.version = wanted.version;
             entry.limit.reconfigure(now, wanted.spec.clone());
             entry
                 .limit
@@ -129,8 +133,19 @@ impl Throttle {
         };
         let spec = wanted.spec.clone();
         let headroom = headroom(self.settings.headroom, &spec);
-        let limit = Limit::transient(spec, headroom, since, self.settings.fill);
-        let (place, _) = self.entries.insert(Entry::new(wanted, hash, limit));
+        let mut entry = match self.settings.leased {
+            true => Entry::new(wanted, hash, Limit::leased(spec, headroom)),
+            false => {
+                let limit = Limit::transient(spec, headroom, since, self.settings.fill);
+                Entry::new(wanted, hash, limit)
+            }
+        };
+        if self.settings.leased {
+            let mut feed = Feed::new(Arc::new(wanted.key.of_fleet()), wanted.when_away);
+            feed.number_after(self.last_request);
+            entry.feed = Some(Box::new(feed));
+        }
+        let (place, _) = self.entries.insert(entry);
         self.index.insert(hash, place);
         self.apply_pause(now, place);
         Some(place)
@@ -154,7 +169,11 @@ impl Throttle {
                 continue;
             }
             let hash = entry.hash;
-            self.set_timer(place, crate::time::Mono::NEVER);
+            if let Some(feed) = &entry.feed {
+                self.last_request = self.last_request.max(feed.last_request());
+            }
+            entry.feed_at = Mono::NEVER;
+            self.set_timer(place, Mono::NEVER);
             let entries = &self.entries;
             self.index.remove(hash, place, |other| {
                 entries.get(other).map_or(0, |entry| entry.hash)

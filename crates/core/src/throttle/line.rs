@@ -48,6 +48,21 @@ impl Line {
             .map(|(rank, who)| (*rank, *who))
     }
 
+    /// How many stand here, and whether some of them are less urgent than the
+    /// first.
+    pub fn crowd(&self) -> (usize, bool) {
+        let first = self.waiters.first_key_value();
+        let last = self.waiters.last_key_value();
+        let differ = first.zip(last);
+        let differ = differ.is_some_and(|((first, _), (last, _))| first.class < last.class);
+        (self.waiters.len(), differ)
+    }
+
+    /// Those who stand here, in order.
+    pub fn waiters(&self) -> impl Iterator<Item = u32> {
+        self.waiters.values().copied()
+    }
+
     /// Whether anybody stands before this rank.
     pub fn is_behind(&self, rank: Rank) -> bool {
         self.head().is_some_and(|(first, _)| first < rank)

@@ -10,11 +10,12 @@
 //! In reading order: [`request`] (what is asked and answered); `index`, `slab`
 //! and `parts` (how it is kept), `line` and `entry` (one limit and its
 //! waiters), `waiting` (how waiters are served), `permits` (what is held),
-//! `keys` (how keys come and go), `pauses`, [`cell`] (the same in the words of
+//! `keys` (how keys come and go), `feeding` (tokens that a fleet shares), `pauses`, [`cell`] (the same in the words of
 //! redis-cell), [`look`] (what can be seen of a limit).
 
 pub mod cell;
 mod entry;
+mod feeding;
 mod index;
 mod keys;
 mod line;
@@ -33,9 +34,10 @@ pub use request::{Key, Outcome, Owner, Permit, Refusal, Request, Ticket, Verdict
 use std::collections::BTreeSet;
 
 use crate::class::Class;
+use crate::engine::action::Action;
 use crate::limit::Fill;
 use crate::limit::spec::Headroom;
-use crate::time::{Mono, Nanos, Now};
+use crate::time::{Clocks, Mono, Nanos, Now};
 use entry::{Entry, Hold};
 use index::Index;
 use line::Rank;
@@ -59,6 +61,8 @@ pub struct Settings {
     /// How limits begin that are not known. After a restart nobody knows what
     /// was used just before, so they begin empty when the process began.
     pub fill: Fill,
+    /// Whether limits are shared with a fleet, by a ledger.
+    pub leased: bool,
 }
 
 impl Default for Settings {
@@ -69,6 +73,7 @@ impl Default for Settings {
             waiters_max: 100_000,
             permits_max: 1_000_000,
             fill: Fill::Full,
+            leased: false,
         }
     }
 }
@@ -89,6 +94,12 @@ pub struct Throttle {
     permits: Permits,
     pauses: Pauses,
     arrivals: u64,
+    /// What the ledger is to be asked.
+    actions: Vec<Action>,
+    /// The highest number of a request to the ledger by a limit that is gone.
+    last_request: u32,
+    /// How the clocks stood when leases were last looked at.
+    clocks: Clocks,
 }
 
 impl Throttle {
@@ -106,6 +117,9 @@ impl Throttle {
             permits: Permits::default(),
             pauses: Pauses::default(),
             arrivals: 0,
+            actions: Vec::new(),
+            last_request: 0,
+            clocks: now.clocks(),
         }
     }
 
@@ -132,7 +146,13 @@ impl Throttle {
             self.note_passed(now, request.class, &parts);
             return Verdict::Granted(permit);
         };
-        let deadline = now.mono + request.wait.min(request::WAIT_MAX);
+        let is_asked = self.ask_for(now, rank, request.class, &parts);
+        let mut deadline = now.mono + request.wait.min(request::WAIT_MAX);
+        // What the ledger says is worth a moment, also to those who do not wait.
+        let is_prompt = is_asked && request.wait == Nanos::ZERO;
+        if is_asked {
+            deadline = deadline.max(now.mono + feeding::ANSWER_WAIT);
+        }
         let refused = |why| {
             Verdict::Refused(Refusal {
                 by: usize::from(part.want),
@@ -141,7 +161,8 @@ impl Throttle {
             })
         };
         // A limit that knows its time has nothing to give before it.
-        if request.wait == Nanos::ZERO || (hold.at > deadline && hold.at != Mono::NEVER) {
+        let is_late = hold.at > deadline && hold.at != Mono::NEVER;
+        if is_late || (request.wait == Nanos::ZERO && !is_asked) {
             return refused(Why::Limited);
         }
         if self.waiters.len() >= self.settings.waiters_max {
@@ -153,9 +174,32 @@ impl Throttle {
             deadline,
             held: (request.ttl, request.owner),
             parts,
+            is_prompt,
             at: part.entry,
         };
         Verdict::Waiting(self.queue(waiter, hold))
+    }
+
+    /// Whether a request would be granted now. Takes nothing, and nobody waits.
+    pub fn check(
+        &mut self,
+        now: &Now,
+        request: &Request<'_>,
+        outcomes: &mut Vec<Outcome>,
+    ) -> Result<(), Refusal> {
+        let parts = self.resolve(now, request, outcomes)?;
+        let rank = Rank {
+            class: request.class,
+            no: self.arrivals + 1,
+        };
+        match self.hold(now, rank, request.class, &parts) {
+            None => Ok(()),
+            Some((part, hold)) => Err(Refusal {
+                by: usize::from(part.want),
+                why: Why::Limited,
+                retry_after: Some(hold.back_at.since(now.mono)),
+            }),
+        }
     }
 
     /// What of all its limits holds a request longest; none if nothing does.
@@ -186,7 +230,10 @@ impl Throttle {
             if let Some(entry) = self.entries.get_mut(part.entry) {
                 entry.limit.take(now, class, part.cost);
                 entry.is_fresh = true;
-                holds |= entry.holds_slots();
+                if entry.feed.is_some() {
+                    self.note_taken(now, part.entry, class, part.cost);
+                }
+                holds |= self.holds_slots(part.entry);
             }
         }
         holds.then(|| {
@@ -217,16 +264,20 @@ impl Throttle {
     }
 
     fn give_back(&mut self, now: &Now, slots: &[(u32, u32)], outcomes: &mut Vec<Outcome>) {
-        for (entry, cost) in slots {
-            if let Some(entry) = self.entries.get_mut(*entry) {
+        for (entry_id, cost) in slots {
+            if let Some(entry) = self.entries.get_mut(*entry_id) {
                 entry.limit.release(*cost);
+                if entry.feed.is_some() {
+                    self.feed(now, *entry_id);
+                }
             }
-            self.serve(now, *entry, outcomes);
+            self.serve(now, *entry_id, outcomes);
         }
     }
 
     /// Does what is due. When there is more to do.
     pub fn wake(&mut self, now: &Now, outcomes: &mut Vec<Outcome>) -> Mono {
+        self.void_parted(now);
         while let Some(slots) = self.permits.ended(now.mono) {
             self.give_back(now, &slots, outcomes);
         }
@@ -238,6 +289,7 @@ impl Throttle {
         while let Some((at, entry)) = self.timers.first().copied()
             && at <= now.mono
         {
+            self.feed_if_due(now, entry);
             self.set_timer(entry, Mono::NEVER);
             self.serve(now, entry, outcomes);
         }

@@ -5,10 +5,16 @@ use std::str::FromStr;
 
 use crate::class::Class;
 use crate::limit::spec::LimitSpec;
+use crate::name::Name;
 use crate::policy::facet::Facet;
+use crate::policy::key::LimitKey;
 use crate::policy::policy::WhenAway;
+use crate::policy::scope::Scope;
 use crate::time::Nanos;
 
+/// The owner of limits that policies yield. Names of tenants have no control
+/// characters, so nobody else is called that.
+pub const POLICY_SPACE: &str = "\u{1}";
 /// Limits that one request may name.
 pub const LIMITS_MAX: usize = 16;
 /// The longest name of a key, in bytes.
@@ -32,6 +38,21 @@ pub struct Key<'a> {
     pub facet: &'a Facet,
 }
 
+impl Key<'_> {
+    /// What the whole fleet calls the limit.
+    pub fn of_fleet(&self) -> LimitKey {
+        let facet = self.facet.clone();
+        if self.space == POLICY_SPACE
+            && let Ok(key) = self.name.parse::<LimitKey>()
+        {
+            return LimitKey::new(key.parts().iter().cloned(), facet);
+        }
+        let tenant = (!self.space.is_empty()).then(|| (Scope::Tenant, Name::from(self.space)));
+        let key = (Scope::Key, Name::from(self.name));
+        LimitKey::new(tenant.into_iter().chain([key]), facet)
+    }
+}
+
 /// One limit of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
@@ -43,6 +64,8 @@ pub struct Wanted<'a> {
     pub cost: u32,
     /// What becomes of it while the ledger of a fleet is away.
     pub when_away: WhenAway,
+    /// Of which version of the policies its numbers are.
+    pub version: u64,
 }
 
 /// Some limits, to be taken together or not at all.

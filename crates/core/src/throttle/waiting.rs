@@ -22,6 +22,8 @@ pub(super) struct Waiter {
     /// For how long slots are held, and whose they are.
     pub held: (Nanos, Owner),
     pub parts: Parts,
+    /// Whether it only waits for what a ledger says, and not for tokens.
+    pub is_prompt: bool,
     /// The limit at which it stands.
     pub at: u32,
 }
@@ -207,11 +209,20 @@ impl Throttle {
         self.waiters.is(ticket.index, ticket.generation) && self.remove(now, ticket.index).is_some()
     }
 
-    /// Sets when a limit is looked at next.
+    /// Sets when those who wait at a limit are looked at next.
     pub(super) fn set_timer(&mut self, id: u32, at: Mono) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.line_at = at;
+            self.arm(id);
+        }
+    }
+
+    /// Sets the timer of a limit to the earliest of what it waits for.
+    pub(super) fn arm(&mut self, id: u32) {
         let Some(entry) = self.entries.get_mut(id) else {
             return;
         };
+        let at = entry.line_at.min(entry.feed_at);
         if entry.timer == at {
             return;
         }

@@ -2,7 +2,7 @@
 
 use super::{MS, World, at};
 use crate::limit::spec::Rate;
-use crate::throttle::cell::{Answer, Cell};
+use crate::throttle::cell::{Answer, Cell, Told};
 use crate::time::Nanos;
 
 fn call(
@@ -24,7 +24,10 @@ fn call(
     let answer = world
         .throttle
         .cell(&at(now_ms * MS), &cell, &mut world.outcomes);
-    answer.unwrap()
+    match answer.unwrap() {
+        Told::Answer(answer) => answer,
+        Told::NotYet => panic!("there is no ledger"),
+    }
 }
 
 /// (time in ms, quantity, limited, remaining, retry after, reset after), for a

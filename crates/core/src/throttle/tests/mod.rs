@@ -1,6 +1,7 @@
 mod cell;
 mod guarantee;
 mod keys;
+mod leased;
 mod waiting;
 
 use super::request::{Key, Outcome, Owner, Request, TTL_DEFAULT, Verdict, Wanted};
@@ -65,6 +66,7 @@ impl World {
                 spec,
                 cost: *cost,
                 when_away: WhenAway::Closed,
+                version: 0,
             })
             .collect();
         let request = Request {
