@@ -68,14 +68,15 @@ if now < mine_at then
   save(free_at)
   return reply(clock, 'refused', math.ceil(mine_at - now))
 end
+-- Runs grow while anybody was refused since the last one began.
+local grown = 0
+if #queue > 0 then
+  grown = tokens * 2
+end
 -- Those who did not come in time have lost their place.
 local is_queued = queue[place] and queue[place][2] == node
 for _ = 1, is_queued and place or place - 1 do
   table.remove(queue, 1)
-end
-local grown = 0
-if #queue > 0 then
-  grown = tokens * 2
 end
 tokens = math.max(math.min(math.max(wanted, grown), run_max), least)
 local life = math.floor(life_min + gap * (tokens - least))
