@@ -53,8 +53,8 @@ local function save(free_at)
     waiting[i] = queue[i][1] .. ':' .. queue[i][2]
   end
   write(KEYS[2], clock, state, free_at, {
-    'kind', 'runs', 'version', version, 'cost', cost, 'interval', interval,
-    'overlap', overlap, 'ends_at', ends_at, 'tokens', tokens,
+    'kind', 'runs', 'version', ARGV[1], 'cost', ARGV[2], 'interval', ARGV[4],
+    'overlap', ARGV[6], 'ends_at', ends_at, 'tokens', tokens,
     'waiting', table.concat(waiting, ' '),
   })
 end
