@@ -38,6 +38,8 @@ pub(crate) enum Word {
     Stale,
     /// The boundaries of the calendar are of another time.
     Time,
+    /// So many tokens were taken back.
+    GivenBack(u64),
     /// Nothing to say but the time and the epoch.
     Done,
 }
@@ -80,6 +82,7 @@ impl Answer {
             "cost" => Word::Cost(u32::try_from(first).ok()?),
             "stale" => Word::Stale,
             "time" => Word::Time,
+            "given" => Word::GivenBack(u64::try_from(first).ok()?),
             _ => Word::Done,
         };
         let pairs = values.get(6..).unwrap_or_default().chunks_exact(2);
@@ -111,7 +114,7 @@ impl Answer {
             }
             Word::Refused(retry_after) | Word::Paused(retry_after) => retry_after,
             Word::Stale => STALE_PAUSE,
-            Word::Cost(_) | Word::Time | Word::Done => return None,
+            Word::Cost(_) | Word::Time | Word::GivenBack(_) | Word::Done => return None,
         };
         Some(LeaseAnswer::Refused { retry_after })
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use outflow_core::engine::action::{GiveBack, LeaseRequest};
 use outflow_core::engine::event::LeaseAnswer;
+use outflow_core::limit::LimitSpec;
 use outflow_core::policy::key::LimitKey;
 use outflow_core::time::Nanos;
 use outflow_ports::ledger::LedgerWork;
@@ -264,6 +265,9 @@ fn forget(desk: &Desk, back: &GiveBack) {
 /// Takes an answer in. The work, if it must be asked again.
 fn settle(desk: &Desk, item: Item, answer: &Answer) -> Option<Item> {
     desk.learn(item.tag, answer);
+    if let Word::GivenBack(tokens) = answer.word {
+        desk.count(|status| status.given_back += tokens);
+    }
     let LedgerWork::Lease(request) = &item.job.work else {
         return None;
     };
@@ -294,9 +298,12 @@ fn settle(desk: &Desk, item: Item, answer: &Answer) -> Option<Item> {
 }
 
 fn remember(desk: &Desk, request: &LeaseRequest, tokens: u32, answer: &Answer) {
+    // Slots are asked for again and again.
+    let is_held = matches!(request.spec, LimitSpec::Concurrency { .. });
+    let counted = if is_held { 0 } else { u64::from(tokens) };
     desk.count(|status| {
         status.leases += 1;
-        status.tokens += u64::from(tokens);
+        status.tokens += counted;
     });
     if ask::is_long(&request.spec) {
         let debit = Debit {

@@ -33,6 +33,9 @@ const SAME_PAUSE: Duration = Duration::from_millis(20);
 /// How long a part of a cluster that failed is left alone.
 const PART_AWAY: Duration = Duration::from_millis(100);
 
+/// How long it is shown as away.
+const PART_SHOWN: Duration = Duration::from_secs(2);
+
 /// Who asks.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
@@ -190,7 +193,7 @@ impl Desk {
 
     /// Connected.
     pub fn connected(&self, server: Server) {
-        let phase = lock(&self.health).connected(server.address.clone());
+        let phase = lock(&self.health).connected(server.address.clone(), server.may_evict);
         *lock(&self.server) = Some((server, phase));
         let now = Instant::now();
         let unsent = std::mem::take(&mut lock(&self.learnt).unsent);
@@ -237,6 +240,9 @@ impl Desk {
     pub fn status(&self) -> LedgerStatus {
         let mut status = lock(&self.health).status.clone();
         status.policies_version = *self.version.borrow();
+        let away = lock(&self.learnt).away;
+        let parts = away.iter().flatten().filter(|at| at.elapsed() < PART_SHOWN);
+        status.parts_away = u32::try_from(parts.count()).unwrap_or(u32::MAX);
         status
     }
 

@@ -26,6 +26,12 @@ pub struct LedgerStatus {
     pub tokens: u64,
     /// Tokens that came back.
     pub given_back: u64,
+    /// How many of the 64 parts of the limits failed a moment ago, in a cluster
+    /// whose other servers are there.
+    pub parts_away: u32,
+    /// Whether the server may evict keys to save memory: then it forgets counts,
+    /// and limits can be exceeded. Set `maxmemory-policy noeviction`.
+    pub may_evict: bool,
     /// The version of the fleet's policies that was seen last.
     pub policies_version: u64,
 }
@@ -62,11 +68,12 @@ impl Health {
     }
 
     /// Connected.
-    pub fn connected(&mut self, server: String) -> Phase {
+    pub fn connected(&mut self, server: String, may_evict: bool) -> Phase {
         self.connections += 1;
         self.phase = Phase::Up(self.connections);
         self.status.away_since = None;
         self.status.server = Some(server);
+        self.status.may_evict = may_evict;
         self.phase
     }
 
@@ -100,11 +107,11 @@ mod tests {
     #[test]
     fn one_failure_opens_and_a_connection_closes() {
         let (mut health, now) = (Health::new(), Instant::now());
-        let first = health.connected("a:1".to_owned());
+        let first = health.connected("a:1".to_owned(), false);
         assert!(health.failed(first, now, "gone"));
         assert!(!health.failed(first, now, "gone"), "it is known");
         assert_eq!(health.status.away_since, Some(now));
-        let second = health.connected("b:1".to_owned());
+        let second = health.connected("b:1".to_owned(), false);
         assert_ne!(first, second);
         assert!(
             !health.failed(first, now, "late"),

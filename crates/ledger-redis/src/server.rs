@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
 use redis::aio::{ConnectionLike, MultiplexedConnection, PubSub};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Pipeline, RedisError};
+use redis::{ConnectionAddr, TlsCertificates, Value};
 use tokio::time::timeout;
 
 use crate::answer::text;
@@ -72,6 +75,8 @@ pub(crate) struct Server {
     wire: Wire,
     /// Where it is, without what is secret.
     pub address: String,
+    /// Whether it may forget counts to save memory.
+    pub may_evict: bool,
     /// For subscriptions, which need a connection of their own.
     client: Client,
     timeout: Duration,
@@ -83,20 +88,35 @@ impl Server {
         if settings.is_cluster {
             return Self::connect_cluster(settings).await;
         }
+        // All at once: one that is silent keeps nobody from finding the others.
+        let attempts = settings.servers.iter();
+        let mut attempts: FuturesUnordered<_> = attempts
+            .map(|info| Self::attempt(info, settings, scripts))
+            .collect();
         let mut errors = Vec::new();
-        for info in &settings.servers {
-            let at = address(info);
-            let attempt = async {
-                let client = Client::open(info.clone()).map_err(|error| error.to_string())?;
-                Self::connect_one(client, at.clone(), settings, scripts).await
-            };
-            match timeout(CONNECT_MAX, attempt).await {
-                Ok(Ok(server)) => return Ok(server),
-                Ok(Err(error)) => errors.push(format!("{at}: {error}")),
-                Err(_) => errors.push(format!("{at}: no answer within {CONNECT_MAX:?}")),
+        while let Some(attempt) = attempts.next().await {
+            match attempt {
+                Ok(server) => return Ok(server),
+                Err(error) => errors.push(error),
             }
         }
         Err(errors.join("; "))
+    }
+
+    async fn attempt(
+        info: &ConnectionInfo,
+        settings: &RedisSettings,
+        scripts: &Scripts,
+    ) -> Result<Self, String> {
+        let at = address(info);
+        let attempt = async {
+            let client = client(info, settings).map_err(|error| error.to_string())?;
+            Self::connect_one(client, at.clone(), settings, scripts).await
+        };
+        match timeout(CONNECT_MAX, attempt).await {
+            Ok(server) => server.map_err(|error| format!("{at}: {error}")),
+            Err(_) => Err(format!("{at}: no answer within {CONNECT_MAX:?}")),
+        }
     }
 
     async fn connect_one(
@@ -107,18 +127,24 @@ impl Server {
     ) -> Result<Self, String> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_MAX))
-            .set_response_timeout(Some(CONNECT_MAX));
+            .set_response_timeout(Some(settings.timeout.max(CONNECT_MAX)));
         let connection = client.get_multiplexed_async_connection_with_config(&config);
         let connection = connection.await.map_err(|error| error.to_string())?;
-        let server = Self {
+        let mut server = Self {
             wire: Wire::One(connection),
             address,
+            may_evict: false,
             client,
             timeout: settings.timeout,
         };
-        let mut commands = vec![redis::cmd("ROLE")];
+        let mut memory = redis::cmd("INFO");
+        memory.arg("memory");
+        let mut commands = vec![redis::cmd("ROLE"), memory];
         commands.extend(scripts.load());
         let answers = server.send_all(&commands).await?;
+        if let Some(Ok(memory)) = answers.get(1) {
+            server.may_evict = may_evict(&text(Some(memory)).unwrap_or_default());
+        }
         match answers.first() {
             Some(Ok(Value::Array(role))) => {
                 let role = text(role.first()).unwrap_or_default();
@@ -137,21 +163,24 @@ impl Server {
 
     async fn connect_cluster(settings: &RedisSettings) -> Result<Self, String> {
         let first = settings.servers.first().ok_or("no server is named")?;
-        let client = Client::open(first.clone()).map_err(|error| error.to_string())?;
-        let cluster = ClusterClient::builder(settings.servers.clone())
+        let client = client(first, settings).map_err(|error| error.to_string())?;
+        let mut cluster = ClusterClient::builder(settings.servers.clone())
             .retries(2)
             .min_retry_wait(1)
             .max_retry_wait(20)
             .connection_timeout(CONNECT_MAX)
-            .response_timeout(settings.timeout)
-            .build()
-            .map_err(|error| error.to_string())?;
+            .response_timeout(settings.timeout);
+        if let Some(certificates) = certificates(settings) {
+            cluster = cluster.certs(certificates);
+        }
+        let cluster = cluster.build().map_err(|error| error.to_string())?;
         let connection = timeout(CONNECT_MAX, cluster.get_async_connection());
         let connection = connection
             .await
             .map_err(|_| format!("no answer within {CONNECT_MAX:?}"))?;
         Ok(Self {
             wire: Wire::Cluster(connection.map_err(|error| error.to_string())?),
+            may_evict: false,
             address: settings
                 .servers
                 .iter()
@@ -170,13 +199,18 @@ impl Server {
 
     /// Sends commands at once. What went wrong, if the server is not there.
     pub async fn send(&self, commands: &[Cmd]) -> Result<Vec<Result<Value, Fault>>, String> {
+        if self.is_cluster() {
+            // There each command has a time-out of its own.
+            return self.send_all(commands).await;
+        }
         match timeout(self.timeout, self.send_all(commands)).await {
             Ok(answers) => answers,
-            Err(_) => Err(format!(
-                "{}: no answer within {:?}",
-                self.address, self.timeout
-            )),
+            Err(_) => Err(format!("{}: {}", self.address, self.silence())),
         }
+    }
+
+    fn silence(&self) -> String {
+        format!("no answer within {:?}", self.timeout)
     }
 
     async fn send_all(&self, commands: &[Cmd]) -> Result<Vec<Result<Value, Fault>>, String> {
@@ -195,12 +229,16 @@ impl Server {
                 // Each goes to the server of its slot, over one connection each.
                 let answers = commands.iter().map(|command| {
                     let mut connection = connection.clone();
-                    async move { connection.req_packed_command(command).await }
+                    async move {
+                        let answer = connection.req_packed_command(command);
+                        timeout(self.timeout, answer).await
+                    }
                 });
                 let answers = join_all(answers).await.into_iter();
                 let answers = answers.map(|answer| match answer {
-                    Ok(value) => read(value),
-                    Err(error) => Err(Fault::of_error(&error)),
+                    Ok(Ok(value)) => read(value),
+                    Ok(Err(error)) => Err(Fault::of_error(&error)),
+                    Err(_) => Err(Fault::Gone(self.silence())),
                 });
                 Ok(answers.collect())
             }
@@ -226,6 +264,34 @@ impl Server {
             )),
         }
     }
+}
+
+/// Whom to trust besides the usual authorities' certificates.
+fn certificates(settings: &RedisSettings) -> Option<TlsCertificates> {
+    let root_cert = settings.authority.clone()?;
+    Some(TlsCertificates {
+        client_tls: None,
+        root_cert: Some(root_cert),
+    })
+}
+
+fn client(info: &ConnectionInfo, settings: &RedisSettings) -> Result<Client, RedisError> {
+    match certificates(settings) {
+        Some(certificates) if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) => {
+            Client::build_with_tls(info.clone(), certificates)
+        }
+        _ => Client::open(info.clone()),
+    }
+}
+
+/// Whether a server whose memory is like this evicts keys.
+fn may_evict(memory: &str) -> bool {
+    let field = |name: &str| {
+        let mut lines = memory.lines();
+        lines.find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'))
+    };
+    field("maxmemory").is_some_and(|bytes| bytes != "0")
+        && field("maxmemory_policy").is_some_and(|policy| policy != "noeviction")
 }
 
 fn read(value: Value) -> Result<Value, Fault> {

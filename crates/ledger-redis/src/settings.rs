@@ -40,6 +40,7 @@ pub struct RedisSettings {
     pub(crate) prefix: String,
     pub(crate) timeout: Duration,
     pub(crate) leasing: Leasing,
+    pub(crate) authority: Option<Vec<u8>>,
 }
 
 impl fmt::Debug for RedisSettings {
@@ -75,6 +76,7 @@ impl RedisSettings {
             prefix: "outflow".to_owned(),
             timeout: Duration::from_millis(100),
             leasing: Leasing::default(),
+            authority: None,
         })
     }
 
@@ -102,6 +104,14 @@ impl RedisSettings {
         }
         self.timeout = timeout;
         Ok(self)
+    }
+
+    /// Trusts the servers that this authority vouches for, given as PEM, instead
+    /// of the usual ones.
+    #[must_use]
+    pub fn authority(mut self, pem: Vec<u8>) -> Self {
+        self.authority = Some(pem);
+        self
     }
 
     /// How leases are sized.

@@ -22,6 +22,8 @@ use crate::server::{Fault, Server};
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Of so many tags one is looked at without a reason.
+const PARTS: u8 = 4;
 /// Limits of one tag whose pauses are looked at.
 const PAUSES_MAX: usize = 100;
 /// Limits that are reported at once.
@@ -33,21 +35,28 @@ const SUBSCRIBE_PAUSE: Duration = Duration::from_millis(250);
 pub(crate) async fn look(desk: Arc<Desk>) {
     let mut ticks = tokio::time::interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut tick = 0;
     loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = desk.look.notified() => {}
-        }
+        // Whoever loses state loses all that one server keeps: a look at some
+        // tags finds it out, and then there is a reason to look at all.
+        let part = tokio::select! {
+            _ = ticks.tick() => {
+                tick = (tick + 1) % PARTS;
+                Some(tick)
+            }
+            () = desk.look.notified() => None,
+        };
         if let Some((server, phase)) = desk.server()
-            && let Err(error) = look_once(&desk, &server).await
+            && let Err(error) = look_once(&desk, &server, part).await
         {
             desk.failed(phase, &error);
         }
     }
 }
 
-async fn look_once(desk: &Desk, server: &Server) -> Result<(), String> {
-    let tags = desk.used_tags();
+async fn look_once(desk: &Desk, server: &Server, part: Option<u8>) -> Result<(), String> {
+    let mut tags = desk.used_tags();
+    tags.retain(|tag| part.is_none_or(|part| tag.0 % PARTS == part));
     let calls: Vec<Call> = tags
         .iter()
         .map(|tag| Call {

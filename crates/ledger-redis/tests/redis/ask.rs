@@ -56,7 +56,10 @@ pub fn receipt(answer: LeaseAnswer) -> Receipt {
 
 impl Node {
     pub fn new(url: &str) -> Self {
-        Self::with(RedisSettings::new(url).expect("a URL"))
+        // A busy machine may keep a server from answering for a while.
+        let settings = RedisSettings::new(url).expect("a URL");
+        let settings = settings.timeout(Duration::from_secs(2));
+        Self::with(settings.expect("a time-out"))
     }
 
     pub fn with(settings: RedisSettings) -> Self {

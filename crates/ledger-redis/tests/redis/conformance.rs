@@ -4,8 +4,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use outflow_core::time::{Mono, Now};
+use outflow_core::time::{Mono, Nanos, Now};
 use outflow_ledger_redis::{RedisLedger, RedisSettings};
 use outflow_ports::conformance::ledger::{self, Harness};
 use redis::Connection;
@@ -44,6 +45,9 @@ impl Real {
         let prefix = format!("case{}", NO.fetch_add(1, Ordering::Relaxed));
         let settings = RedisSettings::new(&server.url()).expect("a URL");
         let settings = settings.prefix(&prefix).expect("a prefix");
+        // A busy machine may keep a server from answering for a while.
+        let settings = settings.timeout(Duration::from_secs(1));
+        let settings = settings.expect("a time-out");
         let mut real = Self {
             clock: Clock::new(),
             ledgers: Vec::new(),
@@ -73,7 +77,9 @@ impl Harness for Real {
 
     fn link(&mut self) -> RealLink {
         self.links += 1;
-        RealLink::new(&self.ledgers[self.links % self.ledgers.len()], &self.clock)
+        let place = self.links % self.ledgers.len();
+        let ledger = self.ledgers.get(place).expect("one of the two");
+        RealLink::new(ledger, &self.clock)
     }
 
     fn now(&self) -> Now {
@@ -94,6 +100,10 @@ impl Harness for Real {
 
     fn least(&self, tokens: u64) -> u64 {
         tokens * 7 / 10
+    }
+
+    fn late(&self) -> Nanos {
+        Nanos::from_millis(1)
     }
 }
 

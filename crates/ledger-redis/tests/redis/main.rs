@@ -9,3 +9,4 @@ mod losses;
 mod node;
 mod outages;
 mod server;
+mod tls;

@@ -14,7 +14,7 @@ const FAST: &str = "1000/s burst 100";
 #[test]
 fn a_silent_server_is_away_until_it_speaks_again() {
     let server = RedisServer::start(&[]);
-    let mut node = Node::new(&server.url());
+    let mut node = Node::with(RedisSettings::new(&server.url()).expect("a URL"));
     node.ask_until_leased("acme", &spec(FAST), 10);
     server.signal("STOP");
     assert_eq!(node.ask("acme", &spec(FAST), 10), LeaseAnswer::Away);
@@ -168,4 +168,14 @@ fn time_outs_are_a_setting() {
     }
     sleeper.join().expect("it wakes");
     assert_eq!(node.ledger.status().times_away, 0);
+}
+
+#[test]
+fn a_server_that_evicts_is_pointed_out() {
+    let evicts = ["--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru"];
+    for (args, may_evict) in [(&evicts[..], true), (&evicts[..2], false), (&[], false)] {
+        let server = RedisServer::start(args);
+        let node = Node::new(&server.url()).connected();
+        assert_eq!(node.ledger.status().may_evict, may_evict, "{args:?}");
+    }
 }

@@ -10,7 +10,7 @@ mod fleet;
 mod returns;
 mod share;
 
-use outflow_core::time::{Mono, Now};
+use outflow_core::time::{Mono, Nanos, Now};
 
 use crate::ledger::Ledger;
 
@@ -42,6 +42,12 @@ pub trait Harness {
     /// busy one may keep askers from asking.
     fn least(&self, tokens: u64) -> u64 {
         tokens
+    }
+
+    /// By how much an asker may be late for a moment that it waits for. Spaced
+    /// tokens are lost by it.
+    fn late(&self) -> Nanos {
+        Nanos::ZERO
     }
 }
 

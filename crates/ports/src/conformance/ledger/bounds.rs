@@ -23,6 +23,7 @@ pub(super) fn cases<H: Harness>() -> Vec<Case<H>> {
             what_can_never_fit_is_refused,
         ),
         ("a lease is paid in advance", a_lease_is_paid_in_advance),
+        ("a cost of before is no cost", a_cost_of_before_is_no_cost),
     ]
 }
 
@@ -189,6 +190,23 @@ fn what_can_never_fit_is_refused<H: Harness>(make: &dyn Fn() -> H) {
         let used = fleet.used_since(from);
         assert!(used > 0, "{text}: others wait for what can never fit");
     }
+}
+
+/// A burst that is lowered below a cost that fitted once is of use to others.
+fn a_cost_of_before_is_no_cost<H: Harness>(make: &dyn Fn() -> H) {
+    let (before, after) = (spec("1000/s burst 100"), spec("1000/s burst 10"));
+    let mut fleet = Fleet::new(make(), &before, 6);
+    fleet.add(1, Habit::Greedy).cost = 60;
+    fleet.run(Nanos::from_secs(1));
+    assert!(!fleet.uses.is_empty(), "60 fit into 100");
+    fleet.reconfigure(&after);
+    fleet.add(1, Habit::Greedy);
+    let from = fleet.harness.now().mono;
+    fleet.run(Nanos::from_secs(2));
+    assert!(
+        fleet.used_since(from) > 0,
+        "others wait for what fitted once"
+    );
 }
 
 /// A lease lives no longer than is paid for.
