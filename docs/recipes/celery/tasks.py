@@ -49,7 +49,7 @@ class Throttled(Task):
         except (Refused, Away) as error:
             raise self.put_off(error) from error
         try:
-            return super().__call__(*args, **kwargs)
+            return self.run(*args, **kwargs)
         finally:
             throttle.release(permit)
 
