@@ -24,6 +24,7 @@ mod logins;
 mod mail_kills;
 mod mx;
 mod operators;
+mod peers;
 #[allow(dead_code, reason = "the tests of the transport use the rest")]
 #[path = "../../../../crates/transport-smtp/tests/smtp/postfix_server.rs"]
 mod postfix_server;
@@ -32,6 +33,7 @@ mod process;
 #[path = "../../../../crates/transport-smtp/tests/smtp/programs.rs"]
 mod programs;
 mod receiver;
+mod recipes;
 mod sink;
 #[path = "../../../../crates/transport-smtp/tests/smtp/smtp_sink.rs"]
 mod smtp_sink;
