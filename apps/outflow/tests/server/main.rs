@@ -25,6 +25,7 @@ mod logins;
 mod mail_kills;
 mod mx;
 mod operators;
+mod peers;
 #[allow(dead_code, reason = "the tests of the transport use the rest")]
 #[path = "../../../../crates/transport-smtp/tests/smtp/postfix_server.rs"]
 mod postfix_server;
@@ -33,6 +34,7 @@ mod process;
 #[path = "../../../../crates/transport-smtp/tests/smtp/programs.rs"]
 mod programs;
 mod receiver;
+mod recipes;
 #[allow(dead_code, reason = "the tests of the ledger use the rest")]
 #[path = "../../../../crates/ledger-redis/tests/redis/server.rs"]
 mod redis_server;
