@@ -40,4 +40,5 @@ mod submission;
 mod submission_counts;
 mod submitter;
 mod throttle;
+mod throttle_fleet;
 mod tls;
