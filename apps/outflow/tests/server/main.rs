@@ -46,4 +46,5 @@ mod submission;
 mod submission_counts;
 mod submitter;
 mod throttle;
+mod throttle_fleet;
 mod tls;

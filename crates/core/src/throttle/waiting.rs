@@ -24,6 +24,7 @@ pub(super) struct Waiter {
     pub parts: Parts,
     /// Whether it only waits for what a ledger says, and not for tokens.
     pub is_prompt: bool,
+    pub since: Mono,
     /// The limit at which it stands.
     pub at: u32,
 }
@@ -122,6 +123,7 @@ impl Throttle {
             return;
         };
         let permit = self.take(now, waiter.class, &waiter.parts, waiter.held);
+        self.note_waited(now, waiter.at, waiter.since);
         let verdict = Verdict::Granted(permit);
         outcomes.push(Outcome { ticket, verdict });
         self.note_passed(now, waiter.rank.class, &waiter.parts);
