@@ -198,7 +198,7 @@ fn acquire_reads_its_words() {
         asked,
         [
             "acquire a 1 [] normal 0ns 60.0s",
-            "acquire b 3 [14/s burst 28, 50000/day] & c 1 [4 concurrent] high 0ns 500ms",
+            "acquire b 3 [14/s burst 28, 50k/day] & c 1 [4 concurrent] high 0ns 500ms",
             "acquire d 1 [] & e 12 [] normal 0ns 60.0s",
             "release None 1f-3",
             "release None 2-2",

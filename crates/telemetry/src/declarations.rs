@@ -83,9 +83,9 @@ metrics! {
     SESSIONS = Gauge "outflow_sessions" []
         "Sessions of all accounts, open or opening.";
     LIMIT_WAIT = Histogram "outflow_limit_wait_seconds" ["scope"]
-        "Time that the first message of a flow waited at a limit of this scope, counted when it may go on; one that did not wait is not counted. `account` is the wait at a pool's gate: for an account whose limits are open and that has a session. Limits on a product have all their scopes: `ip/isp`.";
+        "Time that the first message of a flow waited at a limit of this scope, counted when it may go on; one that did not wait is not counted. `account` is the wait at a pool's gate: for an account whose limits are open and that has a session. Limits on a product have all their scopes: `ip/isp`. Requests to the throttle that waited are counted here as well; `key` are limits with numbers of their own.";
     LIMIT_REFUSED = Counter "outflow_limit_refused_total" ["scope"]
-        "How often the first message of a flow came to a limit of this scope and had to wait there. `account` is the gate of a pool, as above; `recipient` counts messages that stepped aside for a limit of their recipient.";
+        "How often the first message of a flow came to a limit of this scope and had to wait there. `account` is the gate of a pool, as above; `recipient` counts messages that stepped aside for a limit of their recipient. Requests that the throttle refused or made wait are counted here as well.";
     LIMIT_TOKENS = Gauge "outflow_limit_tokens" ["limit"]
         "What a limit would admit at once now. `other` is the sum of those beyond the bound on labels.";
     LIMIT_RATE = Gauge "outflow_limit_rate" ["limit"]

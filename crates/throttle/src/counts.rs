@@ -2,6 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use outflow_core::policy::scope_set::ScopeSet;
+use outflow_core::schedule::waits::Waits;
+
 /// Counters since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -18,7 +21,7 @@ impl Counters {
 }
 
 /// What was counted since the start, and what is so now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Requests that were granted, at once or after a wait.
     pub granted: u64,
@@ -34,4 +37,6 @@ pub struct Counts {
     pub keys: u64,
     /// Permits that are held now.
     pub permits: u64,
+    /// Who was held up, by the scopes of limits.
+    pub waits: Vec<(ScopeSet, Waits)>,
 }

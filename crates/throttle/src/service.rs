@@ -181,6 +181,7 @@ impl Service {
             waiting: (state.throttle.waiters() + state.lendings.len()) as u64,
             keys: state.throttle.keys() as u64,
             permits: state.throttle.permits() as u64,
+            waits: state.throttle.waits(),
         }
     }
 

@@ -103,6 +103,7 @@ impl Throttle {
             why: Why::TooManyKeys,
             retry_after: Some(Nanos::from_secs(1)),
         };
+        self.void_parted(now);
         let place = self
             .entry(now, &wanted, &Parts::default(), outcomes)
             .ok_or(crowded)?;
@@ -147,6 +148,9 @@ impl Throttle {
                 want: 0,
             });
             self.note_passed(now, class, &parts);
+        }
+        if limited {
+            self.note_held(place);
         }
         if is_fed && !limited && cell.quantity > 0 {
             self.note_taken(now, place, class, cell.quantity);

@@ -2,11 +2,13 @@
 
 use super::line::{Line, Rank};
 use super::request::{Key, Wanted};
+use super::waits;
 use crate::class::Class;
 use crate::engine::feed::Feed;
 use crate::limit::need::Need;
 use crate::limit::{Limit, Until};
 use crate::policy::facet::Facet;
+use crate::policy::scope_set::ScopeSet;
 use crate::time::{Mono, Nanos, Now};
 
 /// How long to tell somebody to stay away if nobody knows when a slot is given
@@ -23,6 +25,7 @@ pub(super) struct Entry {
     pub name: Box<str>,
     pub facet: Facet,
     pub hash: u64,
+    pub scopes: ScopeSet,
     pub limit: Limit,
     /// The largest cost that was asked of it: floors leave room for that.
     pub cost_max: u32,
@@ -70,6 +73,7 @@ impl Entry {
             name: Box::from(wanted.key.name),
             facet: wanted.key.facet.clone(),
             hash,
+            scopes: waits::scopes(&wanted.key),
             limit,
             cost_max: 1,
             is_fresh: true,

@@ -11,7 +11,8 @@
 //! and `parts` (how it is kept), `line` and `entry` (one limit and its
 //! waiters), `waiting` (how waiters are served), `permits` (what is held),
 //! `keys` (how keys come and go), `feeding` (tokens that a fleet shares), `pauses`, [`cell`] (the same in the words of
-//! redis-cell), [`look`] (what can be seen of a limit).
+//! redis-cell), [`look`] (what can be seen of a limit),
+//! `waits` (who was held up).
 
 pub mod cell;
 mod entry;
@@ -28,6 +29,7 @@ mod slab;
 #[cfg(test)]
 mod tests;
 mod waiting;
+mod waits;
 
 pub use request::{Key, Outcome, Owner, Permit, Refusal, Request, Ticket, Verdict, Wanted, Why};
 
@@ -37,6 +39,8 @@ use crate::class::Class;
 use crate::engine::action::Action;
 use crate::limit::Fill;
 use crate::limit::spec::Headroom;
+use crate::policy::scope_set::ScopeSet;
+use crate::schedule::waits::Waits;
 use crate::time::{Clocks, Mono, Nanos, Now};
 use entry::{Entry, Hold};
 use index::Index;
@@ -100,6 +104,8 @@ pub struct Throttle {
     last_request: u32,
     /// How the clocks stood when leases were last looked at.
     clocks: Clocks,
+    /// Who was held up, by the scopes of limits.
+    waits: Vec<(ScopeSet, Waits)>,
 }
 
 impl Throttle {
@@ -114,12 +120,13 @@ impl Throttle {
             waiters: Slab::default(),
             deadlines: BTreeSet::new(),
             timers: BTreeSet::new(),
-            permits: Permits::default(),
+            permits: Permits::new(seed),
             pauses: Pauses::default(),
             arrivals: 0,
             actions: Vec::new(),
             last_request: 0,
             clocks: now.clocks(),
+            waits: Vec::new(),
         }
     }
 
@@ -131,6 +138,7 @@ impl Throttle {
         request: &Request<'_>,
         outcomes: &mut Vec<Outcome>,
     ) -> Verdict {
+        self.void_parted(now);
         let parts = match self.resolve(now, request, outcomes) {
             Ok(parts) => parts,
             Err(refusal) => return Verdict::Refused(refusal),
@@ -146,6 +154,7 @@ impl Throttle {
             self.note_passed(now, request.class, &parts);
             return Verdict::Granted(permit);
         };
+        self.note_held(part.entry);
         let is_asked = self.ask_for(now, rank, request.class, &parts);
         let mut deadline = now.mono + request.wait.min(request::WAIT_MAX);
         // What the ledger says is worth a moment, also to those who do not wait.
@@ -175,6 +184,7 @@ impl Throttle {
             held: (request.ttl, request.owner),
             parts,
             is_prompt,
+            since: now.mono,
             at: part.entry,
         };
         Verdict::Waiting(self.queue(waiter, hold))

@@ -28,6 +28,11 @@ fn first_come_first_served_and_the_more_urgent_first() {
     let second = waits(world.ask(0, Class::Normal, 10_000 * MS, want));
     let urgent = waits(world.ask(0, Class::Critical, 10_000 * MS, want));
     let told = world.run(1_000 * MS);
+    let waits = world.throttle.waits();
+    assert_eq!(waits.len(), 1);
+    // The first was granted at once; the others waited.
+    assert_eq!((waits[0].1.came, waits[0].1.passed()), (4, 4));
+    assert_eq!(waits[0].1.waited.0 / MS, 1_000);
     let order: Vec<_> = told
         .iter()
         .map(|(now, it)| (*now / MS, it.ticket))
