@@ -167,7 +167,7 @@ fn a_far_end_that_asks_for_a_rest_is_left_alone_by_all() {
         let shown = show(client, &id);
         shown["waiting_on"]
             .to_string()
-            .contains("account:main")
+            .contains("account_blocked")
             .then_some(())
     };
     wait_for("the server that was told rests", || {
