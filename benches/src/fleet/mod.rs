@@ -159,13 +159,16 @@ async fn work_against(
     redis: &mut [Redis],
     nodes: &mut [Node],
 ) -> io::Result<()> {
+    // A short run has its faults, too.
+    let length = end.saturating_duration_since(Instant::now());
     let every = match fault {
-        Fault::None | Fault::ClockOff => end - Instant::now(),
-        Fault::KillNodes => Duration::from_secs(3),
-        Fault::StopNode => Duration::from_secs(3),
-        Fault::RestartRedis | Fault::FlushAll => Duration::from_secs(6),
-        Fault::FailOver => (end - Instant::now()) / 2,
+        Fault::None | Fault::ClockOff => length,
+        Fault::KillNodes => (length / 3).min(Duration::from_secs(3)),
+        Fault::StopNode => (length / 4).min(Duration::from_secs(3)),
+        Fault::RestartRedis | Fault::FlushAll => (length / 3).min(Duration::from_secs(6)),
+        Fault::FailOver => length / 2,
     };
+    let stopped = (length / 4).min(Duration::from_secs(2));
     let mut turn = 0;
     while Instant::now() + every < end {
         tokio::time::sleep(every).await;
@@ -176,7 +179,7 @@ async fn work_against(
             Fault::KillNodes => nodes[place].kill_and_restart().await?,
             Fault::StopNode => {
                 nodes[place].signal("STOP")?;
-                tokio::time::sleep(Duration::from_secs(2)).await;
+                tokio::time::sleep(stopped).await;
                 nodes[place].signal("CONT")?;
             }
             Fault::RestartRedis => {
