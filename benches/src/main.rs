@@ -24,6 +24,7 @@ mod priority;
 mod reading;
 mod redis;
 mod server;
+mod throttle;
 mod waiting;
 
 use std::io;
@@ -109,6 +110,17 @@ enum Bench {
     },
     /// Questions about single messages while others flow.
     Reading,
+    /// Acquires a second, beside a Lua script in Redis and throttlecrab.
+    Throttle {
+        /// Acquires of each measurement.
+        #[arg(long, default_value_t = 400_000)]
+        requests: u64,
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Leave throttlecrab out, which takes minutes to build.
+        #[arg(long)]
+        no_throttlecrab: bool,
+    },
     /// One limit over several servers, while things go wrong.
     Fleet {
         #[arg(long, default_value_t = 4)]
@@ -183,6 +195,15 @@ fn run(bench: Bench) -> io::Result<Option<Value>> {
         Bench::Memory { messages } => memory::run(messages)?,
         Bench::Priority { messages, rate } => priority::run(messages, rate)?,
         Bench::Reading => reading::run()?,
+        Bench::Throttle {
+            requests,
+            rounds,
+            no_throttlecrab,
+        } => throttle::run(throttle::Plan {
+            requests,
+            rounds,
+            has_crab: !no_throttlecrab,
+        })?,
         Bench::Fleet { away: true, .. } => fleet::away::run()?,
         Bench::Fleet {
             nodes,

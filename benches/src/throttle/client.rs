@@ -75,7 +75,12 @@ pub fn measure(
     let mut command = Command::new("redis-benchmark");
     command.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
     command.args(["-c", &CONNECTIONS.to_string(), "-n", &requests.to_string()]);
-    command.args(["-P", &load.pipeline.to_string(), "-r", &load.keys.to_string()]);
+    command.args([
+        "-P",
+        &load.pipeline.to_string(),
+        "-r",
+        &load.keys.to_string(),
+    ]);
     if let Some(token) = token {
         command.args(["-a", token, "--no-auth-warning"]);
     }
@@ -111,7 +116,13 @@ pub async fn over_http(target: &Target, keys: u64, requests: u64) -> io::Result<
                 r#"{{"limits":[{{"key":"k:{key}","rate":"100000000/s","burst":1000000}}]}}"#
             );
             let path = "/api/v1/throttle/acquire";
-            http::request("POST", path, &target.token, "application/json", body.as_bytes())
+            http::request(
+                "POST",
+                path,
+                &target.token,
+                "application/json",
+                body.as_bytes(),
+            )
         })
         .collect();
     let requests = std::sync::Arc::new(requests);

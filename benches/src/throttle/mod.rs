@@ -35,10 +35,22 @@ pub struct Plan {
 }
 
 const LOADS: [Load; 4] = [
-    Load { keys: 1, pipeline: 1 },
-    Load { keys: 10_000, pipeline: 1 },
-    Load { keys: 1, pipeline: 16 },
-    Load { keys: 10_000, pipeline: 16 },
+    Load {
+        keys: 1,
+        pipeline: 1,
+    },
+    Load {
+        keys: 10_000,
+        pipeline: 1,
+    },
+    Load {
+        keys: 1,
+        pipeline: 16,
+    },
+    Load {
+        keys: 10_000,
+        pipeline: 16,
+    },
 ];
 
 /// What one contestant reached, by load.
@@ -58,16 +70,31 @@ pub fn run(plan: Plan) -> io::Result<Value> {
         false => None,
     };
     let mut rows = vec![
-        Row { name: "lua", speeds: Vec::new() },
-        Row { name: "resp", speeds: Vec::new() },
-        Row { name: "throttlecrab", speeds: Vec::new() },
+        Row {
+            name: "lua",
+            speeds: Vec::new(),
+        },
+        Row {
+            name: "resp",
+            speeds: Vec::new(),
+        },
+        Row {
+            name: "throttlecrab",
+            speeds: Vec::new(),
+        },
     ];
     for load in LOADS {
         let mut rounds: [Vec<f64>; 3] = Default::default();
         for _ in 0..plan.rounds {
             // In turn, so that a noisy neighbour hits all alike.
             redis.command(&["FLUSHALL"])?;
-            rounds[0].push(measure(redis.port, None, load, plan.requests, &script.words(load))?);
+            rounds[0].push(measure(
+                redis.port,
+                None,
+                load,
+                plan.requests,
+                &script.words(load),
+            )?);
             let words = client::throttle_words("CL.THROTTLE", load);
             let token = Some(server.token.as_str());
             rounds[1].push(measure(server.resp, token, load, plan.requests, &words)?);
@@ -77,7 +104,10 @@ pub fn run(plan: Plan) -> io::Result<Value> {
             }
         }
         for (row, rounds) in rows.iter_mut().zip(&rounds) {
-            row.speeds.push(Speed { load, per_s: median(rounds) });
+            row.speeds.push(Speed {
+                load,
+                per_s: median(rounds),
+            });
         }
         progress(&format!(
             "{} keys, {} at once: lua {:.0}/s, outflow {:.0}/s, throttlecrab {:.0}/s",
@@ -110,13 +140,23 @@ fn summary(rows: &[Row], http: f64, leased: &leased::Leased, trips: f64) -> Valu
         let speed = speeds.iter().find(|it| it.load == Load { keys, pipeline });
         speed.map_or(f64::NAN, |speed| speed.per_s)
     };
-    println!("{:<14} {:>11} {:>11} {:>11} {:>11}", "acquires/s", "hot", "10k keys", "hot x16", "10k x16");
+    println!(
+        "{:<14} {:>11} {:>11} {:>11} {:>11}",
+        "acquires/s", "hot", "10k keys", "hot x16", "10k x16"
+    );
     for row in rows {
-        let figures: Vec<String> = row.speeds.iter().map(|it| format!("{:>11.0}", it.per_s)).collect();
+        let figures: Vec<String> = row
+            .speeds
+            .iter()
+            .map(|it| format!("{:>11.0}", it.per_s))
+            .collect();
         println!("{:<14} {}", row.name, figures.join(" "));
     }
     println!("{:<14} {:>11} {:>11.0}", "http", "", http);
-    println!("{:<14} {:>11.0} {:>11.0}", "leased", leased.hot, leased.many);
+    println!(
+        "{:<14} {:>11.0} {:>11.0}",
+        "leased", leased.hot, leased.many
+    );
     // Of one key and many, the one at which this server does worse counts.
     let worse = |ours: &str, theirs: &str, pipeline: u32, base: u32| {
         let ratio = |keys| of(ours, keys, pipeline) / of(theirs, keys, base);

@@ -29,7 +29,15 @@ impl Script {
 
     /// A call that always grants.
     pub fn words(&self, load: Load) -> Vec<String> {
-        let words = ["EVALSHA", &self.digest, "1", key(load), "100000000", "1000000", "1"];
+        let words = [
+            "EVALSHA",
+            &self.digest,
+            "1",
+            key(load),
+            "100000000",
+            "1000000",
+            "1",
+        ];
         words.map(str::to_owned).to_vec()
     }
 }
@@ -74,5 +82,7 @@ impl Drop for Crab {
 }
 
 fn peer(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("peers")
+        .join(name)
 }

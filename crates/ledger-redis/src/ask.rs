@@ -30,6 +30,8 @@ pub(crate) struct Asker<'a> {
     pub names: &'a Names,
     /// What the ledger calls who asks.
     pub node: &'a str,
+    /// Grows with each request of who asks.
+    pub no: u64,
     /// The largest cost that is known, at least the request's.
     pub cost: u32,
     /// What the ledger's wall clock shows, about.
@@ -266,7 +268,8 @@ impl Asker<'_> {
             .number(request.tokens)
             .number(slots)
             .down(HOLD_LIFE)
-            .up(HOLD_PAUSE);
+            .up(HOLD_PAUSE)
+            .number(self.no);
         self.ask(request, Script::Hold, args)
     }
 }

@@ -22,10 +22,11 @@ use crate::name::Tag;
 use crate::script::{Call, Script};
 use crate::server::{Fault, Server};
 
-/// Work in one round trip.
-const BATCH_MAX: usize = 1_000;
+/// Work in one round trip: a few milliseconds of Redis' time, so that a fleet
+/// that starts at once does not take itself for away.
+const BATCH_MAX: usize = 100;
 /// Round trips under way at the same time.
-const BATCHES_MAX: usize = 4;
+const BATCHES_MAX: usize = 2;
 /// How often a request is asked again: with a larger cost, at another time, or
 /// of a server that did not know the script.
 const ROUNDS_MAX: usize = 6;
@@ -249,6 +250,7 @@ fn lease(desk: &Desk, job: &Job, request: &LeaseRequest) -> Result<Ask, LeaseAns
         settings: &desk.settings.leasing,
         names: &desk.names,
         node: &job.sender.node,
+        no: job.no,
         cost,
         wall: desk.ledger_wall(),
     };

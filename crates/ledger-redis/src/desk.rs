@@ -48,6 +48,8 @@ pub(crate) struct Sender {
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub sender: Sender,
+    /// Grows with each.
+    pub no: u64,
     pub work: LedgerWork,
 }
 
@@ -206,6 +208,7 @@ impl Desk {
             let lasts = Nanos(u64::try_from(rest).unwrap_or(u64::MAX));
             Job {
                 sender: sender.clone(),
+                no: 0,
                 work: LedgerWork::Pause { key, lasts },
             }
         });

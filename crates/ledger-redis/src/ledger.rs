@@ -72,6 +72,7 @@ impl RedisLedger {
         RedisLink {
             desk: Arc::clone(&self.desk),
             sender: Sender { outbox, node },
+            works: 0,
             _tasks: Arc::clone(&self.tasks),
         }
     }
@@ -114,6 +115,7 @@ fn random_name() -> String {
 pub struct RedisLink {
     desk: Arc<Desk>,
     sender: Sender,
+    works: u64,
     _tasks: Arc<Tasks>,
 }
 
@@ -128,7 +130,9 @@ impl fmt::Debug for RedisLink {
 impl Ledger for RedisLink {
     fn submit(&mut self, _: &Now, work: LedgerWork) {
         let sender = self.sender.clone();
-        self.desk.submit(Job { sender, work });
+        self.works += 1;
+        let no = self.works;
+        self.desk.submit(Job { sender, no, work });
     }
 
     fn complete(&mut self, _: &Now, done: &mut Vec<Event>) {

@@ -33,6 +33,9 @@ mod server;
 mod settings;
 mod watch;
 
+#[cfg(test)]
+mod virtual_time;
+
 pub use self::health::LedgerStatus;
 pub use self::ledger::{RedisLedger, RedisLink};
 pub use self::outbox::Wake;

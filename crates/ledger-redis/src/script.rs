@@ -43,6 +43,13 @@ pub(crate) struct Scripts {
 }
 
 impl Scripts {
+    /// The source of one.
+    #[cfg(test)]
+    pub fn source(script: Script) -> &'static str {
+        let source = ALL.iter().find(|(it, _)| *it == script);
+        source.map_or("", |(_, source)| source)
+    }
+
     pub fn new() -> Self {
         let known = ALL.iter().map(|(script, source)| {
             let hash = Hashed::new(source).get_hash().to_owned();

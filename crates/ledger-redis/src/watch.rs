@@ -27,7 +27,7 @@ const PARTS: u8 = 4;
 /// Limits of one tag whose pauses are looked at.
 const PAUSES_MAX: usize = 100;
 /// Limits that are reported at once.
-const REPORTS_MAX: usize = 500;
+const REPORTS_MAX: usize = 100;
 /// The wait before another subscription.
 const SUBSCRIBE_PAUSE: Duration = Duration::from_millis(250);
 

@@ -28,6 +28,8 @@ use crate::time::{Clocks, Mono, Nanos, Now};
 const OPEN_LIFE: Nanos = Nanos::from_millis(200);
 /// The wait before an away ledger is asked again.
 const AWAY_PAUSE: Nanos = Nanos::from_millis(100);
+/// Who was refused asks again after this long, whatever he was told.
+const REFUSED_MAX: Nanos = Nanos::from_secs(10);
 /// The share of the burst asked for before there is any use to go by.
 const FIRST_SHARE: u32 = 8;
 /// Tokens that nobody wants go back after this part of their life, in
@@ -158,6 +160,14 @@ impl Feed {
     /// The number of its last request.
     pub fn last_request(&self) -> u32 {
         self.requests
+    }
+
+    /// The numbers have changed: what was refused under the old ones may be
+    /// granted now, and what is on its way was asked for under them.
+    pub fn renumber(&mut self) {
+        self.retry_at = Mono(0);
+        self.asked = None;
+        self.leased = None;
     }
 
     /// Changes what happens while the ledger is away.
@@ -371,7 +381,8 @@ impl Feed {
             }
             LeaseAnswer::Refused { retry_after } => {
                 self.back();
-                self.retry_at = now.mono + retry_after;
+                // Somebody may give back what he did not use.
+                self.retry_at = now.mono + retry_after.min(REFUSED_MAX);
                 self.retry_at
             }
             LeaseAnswer::Away => {

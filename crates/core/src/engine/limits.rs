@@ -189,6 +189,13 @@ impl FlowLimits {
                 .is_some_and(|limit| *limit.spec() != applied.spec);
             if changed {
                 schedule.reconfigure(now, place, applied.spec.clone());
+                if let Some(feed) = self
+                    .by_place
+                    .get_mut(&place)
+                    .and_then(|it| it.feed.as_mut())
+                {
+                    feed.renumber();
+                }
                 // A slower bucket may have to reserve what it spends from now on.
                 let feed = schedule
                     .limit(place)

@@ -49,9 +49,10 @@ impl Throttle {
         let waiter = head.and_then(|(_, who)| self.waiters.get(who));
         let (flows, others_below) = entry.line().map_or((1, false), |line| line.crowd());
         let asked = entry.wanted.take();
+        let booked = entry.line().and_then(|line| line.first_booked());
         let wanted = match waiter {
             Some(waiter) => waiter.parts.of(id).map(|part| (waiter.class, part.cost)),
-            None => asked,
+            None => booked.or(asked),
         };
         let demand = wanted.map(|(class, cost)| Demand {
             class,

@@ -104,6 +104,10 @@ impl Throttle {
         {
             entry.version = wanted.version;
             entry.limit.reconfigure(now, wanted.spec.clone());
+            if let Some(feed) = &mut entry.feed {
+                feed.renumber();
+                entry.feed_at = now.mono;
+            }
             entry
                 .limit
                 .set_headroom(headroom(self.settings.headroom, wanted.spec));

@@ -103,6 +103,12 @@ impl Line {
         self.booked.remove(&rank).is_some()
     }
 
+    /// The class of the first for whom something is kept, and how much.
+    pub fn first_booked(&self) -> Option<(Class, u32)> {
+        let first = self.booked.first_key_value();
+        first.map(|(rank, cost)| (rank.class, *cost))
+    }
+
     /// What is kept for those before `rank`.
     pub fn booked_before(&self, rank: Rank) -> u32 {
         let before = self.booked.range(..rank);

@@ -120,7 +120,7 @@ impl Throttle {
             waiters: Slab::default(),
             deadlines: BTreeSet::new(),
             timers: BTreeSet::new(),
-            permits: Permits::default(),
+            permits: Permits::new(seed),
             pauses: Pauses::default(),
             arrivals: 0,
             actions: Vec::new(),

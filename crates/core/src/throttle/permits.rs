@@ -18,13 +18,23 @@ struct Held {
 }
 
 /// All permits that are held.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Permits {
     held: Slab<Held>,
     ends: BTreeSet<(Mono, u32)>,
 }
 
 impl Permits {
+    /// None is held. The seed is drawn by lot: permits of another process, or of
+    /// this one before it started again, are nobody's here.
+    pub fn new(seed: u64) -> Self {
+        let first = u32::try_from(seed >> 32).unwrap_or_default();
+        Self {
+            held: Slab::beginning_at(first),
+            ends: BTreeSet::new(),
+        }
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.held.len()

@@ -13,6 +13,8 @@ struct Slot<T> {
 pub(super) struct Slab<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
+    /// The generation of a place that was never used.
+    first: u32,
 }
 
 impl<T> Default for Slab<T> {
@@ -20,11 +22,21 @@ impl<T> Default for Slab<T> {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
+            first: 0,
         }
     }
 }
 
 impl<T> Slab<T> {
+    /// One whose generations begin here: who remembers a place of another slab
+    /// does not find it in this one.
+    pub fn beginning_at(first: u32) -> Self {
+        Self {
+            first,
+            ..Self::default()
+        }
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -46,10 +58,10 @@ impl<T> Slab<T> {
         // Callers bound how many there are, far below this.
         let index = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
         self.slots.push(Slot {
-            generation: 0,
+            generation: self.first,
             value: Some(value),
         });
-        (index, 0)
+        (index, self.first)
     }
 
     /// What is at a place.

@@ -140,6 +140,12 @@ impl Throttle {
             entry.line_mut().book(rank, cost);
         }
         self.stand(who, to, hold);
+        if self.settings.leased {
+            // Nobody may have asked there since it was last refused, and what is
+            // kept here must still be good when there is enough.
+            self.feed(now, to);
+            self.feed(now, from);
+        }
     }
 
     /// Somebody of `class` got these limits. Those of a lower class who were
@@ -174,6 +180,11 @@ impl Throttle {
         }
         if let Some(waiter) = self.waiters.get_mut(who) {
             waiter.rank.class = Class::Critical;
+            if self.settings.leased {
+                // It spends what was leased for those whom it goes before: until
+                // it had leased its own, they would all stand still behind it.
+                waiter.class = Class::Critical;
+            }
         }
         let hold = Hold {
             at: now.mono,

@@ -48,8 +48,8 @@ local function fits(tokens)
 end
 
 local fields = {
-  'kind', 'bucket', 'version', version, 'cost', cost,
-  'interval', interval, 'holds', holds, 'life', life,
+  'kind', 'bucket', 'version', ARGV[1], 'cost', ARGV[2],
+  'interval', ARGV[4], 'holds', ARGV[5], 'life', ARGV[6],
 }
 local function add(field, value)
   fields[#fields + 1] = field

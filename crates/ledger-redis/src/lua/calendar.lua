@@ -62,7 +62,7 @@ local function save(more)
     parts[i] = whole(span[1]) .. '-' .. whole(span[2]) .. ':' .. whole(span[3])
   end
   local fields = {
-    'kind', 'calendar', 'version', version, 'cost', cost, 'count', count,
+    'kind', 'calendar', 'version', ARGV[1], 'cost', ARGV[2], 'count', ARGV[4],
     'spans', table.concat(parts, ' '), 'closed_before', closed, 'used', used,
   }
   for _, value in ipairs(more) do

@@ -2,7 +2,7 @@
 -- come back when its hold expires.
 local version, node = tonumber(ARGV[1]), 'held_by_' .. ARGV[2]
 local held, wanted, slots = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local life, pause = tonumber(ARGV[6]), tonumber(ARGV[7])
+local life, pause, no = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local clock = open(KEYS[1])
 local state = read(KEYS[2])
@@ -13,10 +13,15 @@ local paid = math.ceil(life * 1.001) + 1
 local others, mine = 0, 0
 for field, value in pairs(state) do
   if string.sub(field, 1, 8) == 'held_by_' then
-    local count, expires_at = string.match(value, '(%d+) until (%d+)')
+    local count, expires_at, last = string.match(value, '(%d+) until (%d+) no (%d+)')
     if tonumber(expires_at) <= now then
       redis.call('HDEL', KEYS[2], field)
     elseif field == node then
+      -- What was on its way over a connection that broke may come later than
+      -- what was asked after it.
+      if tonumber(last) > no then
+        return reply(clock, 'refused', pause)
+      end
       mine = tonumber(count)
     else
       others = others + tonumber(count)
@@ -33,16 +38,13 @@ if bar or now < clock.start + paid then
 else
   granted = math.max(held, math.min(wanted, slots - others))
 end
-if granted <= 0 then
-  redis.call('HDEL', KEYS[2], node)
-  if wanted == 0 then
-    return reply(clock, 'leased', 0, life)
-  end
-  return bar or reply(clock, 'refused', math.max(pause, clock.start + paid - now))
-end
+granted = math.max(granted, 0)
 local expires_at = now + paid
 write(KEYS[2], clock, state, expires_at, {
   'kind', 'holds', 'version', math.max(version, number(state.version)),
-  node, whole(granted) .. ' until ' .. whole(expires_at),
+  node, whole(granted) .. ' until ' .. whole(expires_at) .. ' no ' .. whole(no),
 })
+if granted == 0 and wanted > 0 then
+  return bar or reply(clock, 'refused', math.max(pause, clock.start + paid - now))
+end
 return reply(clock, 'leased', granted, life)

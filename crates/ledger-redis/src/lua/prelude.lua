@@ -38,12 +38,16 @@ local function open(key)
   if known[1] and known[3] == run then
     clock.epoch, clock.start = tonumber(known[1]), tonumber(known[2])
     clock.start_wall = number(known[6])
-    redis.call('HSET', key, 'offset', offset, 'seen', now)
+    if offset == number(known[4]) then
+      redis.call('HSET', key, 'seen', whole(now))
+    else
+      redis.call('HSET', key, 'seen', whole(now), 'offset', whole(offset))
+    end
   else
     clock.epoch = math.max(number(known[1]) + 1, wall)
     clock.start, clock.start_wall = now, wall
-    redis.call('HSET', key, 'number', clock.epoch, 'start', now, 'wall', wall,
-      'run', run, 'offset', offset, 'seen', now)
+    redis.call('HSET', key, 'number', whole(clock.epoch), 'start', whole(now),
+      'wall', whole(wall), 'run', run, 'offset', whole(offset), 'seen', whole(now))
   end
   return clock
 end
@@ -75,9 +79,26 @@ local function barred(clock, state, version, cost)
   end
 end
 
--- Writes fields, and has the key expire once a fresh one would know as much.
+-- Writes the fields that changed, and has the key expire once a fresh one would
+-- know as much.
 local function write(key, clock, state, lasts_until, fields)
-  redis.call('HSET', key, 'epoch', clock.epoch, unpack(fields))
+  local changed = { 'epoch', whole(clock.epoch) }
+  if state.epoch == changed[2] then
+    changed = {}
+  end
+  for i = 1, #fields, 2 do
+    local value = fields[i + 1]
+    if type(value) == 'number' then
+      value = whole(value)
+    end
+    if state[fields[i]] ~= value then
+      changed[#changed + 1] = fields[i]
+      changed[#changed + 1] = value
+    end
+  end
+  if #changed > 0 then
+    redis.call('HSET', key, unpack(changed))
+  end
   local until_at = math.max(lasts_until, number(state.paused_until))
   local ms = math.max(0, math.ceil((until_at - clock.now) / 1000)) + IDLE_MS
   redis.call('PEXPIRE', key, whole(math.min(ms, TTL_MAX_MS)))

@@ -53,8 +53,8 @@ local function save(free_at)
     waiting[i] = queue[i][1] .. ':' .. queue[i][2]
   end
   write(KEYS[2], clock, state, free_at, {
-    'kind', 'runs', 'version', version, 'cost', cost, 'interval', interval,
-    'overlap', overlap, 'ends_at', ends_at, 'tokens', tokens,
+    'kind', 'runs', 'version', ARGV[1], 'cost', ARGV[2], 'interval', ARGV[4],
+    'overlap', ARGV[6], 'ends_at', ends_at, 'tokens', tokens,
     'waiting', table.concat(waiting, ' '),
   })
 end
@@ -68,14 +68,15 @@ if now < mine_at then
   save(free_at)
   return reply(clock, 'refused', math.ceil(mine_at - now))
 end
+-- Runs grow while anybody was refused since the last one began.
+local grown = 0
+if #queue > 0 then
+  grown = tokens * 2
+end
 -- Those who did not come in time have lost their place.
 local is_queued = queue[place] and queue[place][2] == node
 for _ = 1, is_queued and place or place - 1 do
   table.remove(queue, 1)
-end
-local grown = 0
-if #queue > 0 then
-  grown = tokens * 2
 end
 tokens = math.max(math.min(math.max(wanted, grown), run_max), least)
 local life = math.floor(life_min + gap * (tokens - least))

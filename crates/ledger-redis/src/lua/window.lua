@@ -46,8 +46,8 @@ end
 
 local function save(more)
   local fields = {
-    'kind', 'window', 'version', version, 'cost', cost, 'count', count,
-    'window', window, 'grain', grain, 'slots', write_slots(slots), 'used', used,
+    'kind', 'window', 'version', ARGV[1], 'cost', ARGV[2], 'count', ARGV[4],
+    'window', ARGV[5], 'grain', ARGV[6], 'slots', write_slots(slots), 'used', used,
   }
   for _, value in ipairs(more) do
     fields[#fields + 1] = value

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use outflow_core::engine::event::LeaseAnswer;
 use outflow_core::limit::LimitSpec;
+use outflow_core::time::Nanos;
 use outflow_ledger_redis::RedisSettings;
 
 use crate::ask::{Node, spec, tokens};
@@ -178,4 +179,28 @@ fn a_server_that_evicts_is_pointed_out() {
         let node = Node::new(&server.url()).connected();
         assert_eq!(node.ledger.status().may_evict, may_evict, "{args:?}");
     }
+}
+
+/// The rights that the docs name are enough.
+#[test]
+fn a_user_with_few_rights_is_enough() {
+    let server = RedisServer::start(&[]);
+    let () = server.say(
+        "ACL SETUSER fleet on >s3cret ~outflow:* &outflow:* -@all +@hash +@sortedset \
+         +@string +@scripting +@pubsub +@keyspace +@connection +info +time +role",
+    );
+    let url = format!("redis://fleet:s3cret@127.0.0.1:{}", server.port);
+    let mut node = Node::new(&url);
+    let window = Nanos::from_secs(3_600);
+    let hour = LimitSpec::SlidingWindow { count: 10, window };
+    for limit in [spec(FAST), spec("40/s spaced"), hour, spec("100/h@UTC")] {
+        let name = format!("{:?}", limit.shape().kind);
+        node.ask_until_leased(&name, &limit, 1);
+    }
+    node.ask_until_leased("slots", &LimitSpec::Concurrency { slots: 1 }, 1);
+    node.pause("acme", Nanos::from_secs(5));
+    node.wait_for(|node| node.heard_of_pause("acme").then_some(()));
+    let version = node.block_on(node.ledger.publish("isp/google", Some("{}"), None));
+    assert_eq!(version, Ok(1));
+    assert_eq!(node.ledger.status().last_error, None);
 }

@@ -168,6 +168,97 @@ fn all_limits_are_asked_for_at_once_and_taken_together() {
     assert_eq!(told[0].verdict, Verdict::Granted(None));
 }
 
+/// A ledger that begins empty refuses each limit once. Whoever wants several of
+/// them together is served as soon as all have something.
+#[test]
+fn several_limits_that_begin_empty_are_all_asked_for_again() {
+    let (rate, slots) = (spec("100/s burst 50"), spec("4 concurrent"));
+    for second in [&rate, &slots] {
+        let mut world = fleet();
+        let want = [("a", &rate, 1), ("b", second, 1)];
+        let ticket = waits(world.ask(0, Class::Normal, 10_000 * MS, &want));
+        let mut refused = std::collections::BTreeSet::new();
+        let mut now = 0;
+        let granted = loop {
+            assert!(now < 5_000 * MS, "it waits for nothing");
+            for request in world.asked() {
+                let answer = match refused.insert(request.limit) {
+                    true => LeaseAnswer::Refused {
+                        retry_after: Nanos(1_000 * MS),
+                    },
+                    false => leased(5),
+                };
+                let told = world.answer(now + MS, &request, answer);
+                world.outcomes.extend(told);
+            }
+            now += 2 * MS;
+            let mut told: Vec<Outcome> = world.outcomes.drain(..).collect();
+            told.extend(world.run(now).into_iter().map(|(_, it)| it));
+            if let Some(it) = told.into_iter().find(|it| it.ticket == ticket) {
+                break it.verdict;
+            }
+        };
+        assert!(matches!(granted, Verdict::Granted(_)), "{granted:?}");
+        assert!(now < 1_200 * MS, "granted at {} ms", now / MS);
+    }
+}
+
+/// A less urgent one whose turn has come spends what was leased for the others:
+/// nobody stands still while more is leased for it.
+#[test]
+fn a_turn_of_the_less_urgent_holds_nobody_up() {
+    let mut world = fleet();
+    let rate = spec("1000/s burst 100");
+    let want: &[(&str, &LimitSpec, u32)] = &[("a", &rate, 1)];
+    let low = waits(world.ask(0, Class::Low, 10_000 * MS, want));
+    let mut urgent = 0;
+    for turn in 0..60 {
+        urgent += 1;
+        waits(world.ask(turn * MS, Class::Critical, 10_000 * MS, want));
+    }
+    let mut granted = Vec::new();
+    for round in 0..40 {
+        let told = world.run((61 + round) * MS);
+        granted.extend(told.into_iter().map(|(_, it)| it.ticket));
+        for request in world.asked() {
+            // The floor that is kept from it leaves nothing for the less urgent.
+            let answer = match request.class {
+                Class::Critical => leased(10),
+                _ => LeaseAnswer::Refused {
+                    retry_after: Nanos(1),
+                },
+            };
+            let told = world.answer((61 + round) * MS, &request, answer);
+            granted.extend(told.into_iter().map(|it| it.ticket));
+        }
+    }
+    assert!(
+        granted.contains(&low),
+        "it had its turn among {}",
+        granted.len()
+    );
+    assert_eq!(granted.len(), urgent + 1, "and so had all others");
+}
+
+#[test]
+fn a_permit_of_another_process_is_nobodys_here() {
+    let slots = spec("1 concurrent");
+    let want: &[(&str, &LimitSpec, u32)] = &[("a", &slots, 1)];
+    let mut first = World::seeded(1 << 33);
+    let Verdict::Granted(Some(old)) = first.ask(0, Class::Normal, 0, want) else {
+        panic!("a slot is free");
+    };
+    let mut second = World::seeded(7 << 40);
+    let Verdict::Granted(Some(new)) = second.ask(0, Class::Normal, 0, want) else {
+        panic!("a slot is free");
+    };
+    assert_ne!(old, new);
+    let mut outcomes = Vec::new();
+    let owner = Default::default();
+    assert!(!second.throttle.release(&at(0), old, owner, &mut outcomes));
+    assert!(second.throttle.release(&at(0), new, owner, &mut outcomes));
+}
+
 proptest! {
     /// Whatever is asked and whatever the ledger answers, no more is granted than
     /// it granted, and everybody hears something.

@@ -41,6 +41,13 @@ impl World {
         }
     }
 
+    fn seeded(seed: u64) -> Self {
+        Self {
+            throttle: Throttle::new(&at(0), Settings::default(), seed),
+            outcomes: Vec::new(),
+        }
+    }
+
     fn plain() -> Self {
         Self::new(Settings::default())
     }
