@@ -82,7 +82,7 @@ pub fn measure(
         &load.keys.to_string(),
     ]);
     if let Some(token) = token {
-        command.args(["-a", token, "--no-auth-warning"]);
+        command.args(["-a", token]);
     }
     command.arg("--csv").args(words);
     let output = command.output().map_err(|error| match error.kind() {

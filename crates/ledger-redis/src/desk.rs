@@ -1,7 +1,7 @@
 //! What all links share: the queue of what is asked for, the connection, and
 //! what was learnt from answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -24,6 +24,11 @@ use crate::settings::RedisSettings;
 
 /// Work that may wait. A node has one request per limit under way.
 const QUEUE_MAX: usize = 200_000;
+/// A request that waited longer for its turn would be answered too late: half of
+/// a lease's life, at the longest, is for question and answer.
+const QUEUED_MAX: Duration = Duration::from_millis(60);
+/// Who was sent away because Redis has too much to do comes back after this.
+const CROWDED_PAUSE: Nanos = Nanos::from_millis(20);
 /// Limits whose largest cost is remembered; those beyond take a round trip more.
 const COSTS_MAX: usize = 100_000;
 /// Pauses that are remembered.
@@ -50,6 +55,8 @@ pub(crate) struct Job {
     pub sender: Sender,
     /// Grows with each.
     pub no: u64,
+    /// When it was handed over.
+    pub at: Instant,
     pub work: LedgerWork,
 }
 
@@ -88,7 +95,7 @@ pub(crate) struct Desk {
     pub scripts: Scripts,
     /// What the fleet calls this process.
     pub node: String,
-    queue: Mutex<Vec<Job>>,
+    queue: Mutex<VecDeque<Job>>,
     /// There is work.
     pub work: Notify,
     /// Something may have changed: look at once.
@@ -122,7 +129,7 @@ impl Desk {
             scripts: Scripts::new(),
             settings,
             node,
-            queue: Mutex::new(Vec::new()),
+            queue: Mutex::default(),
             work: Notify::new(),
             look: Notify::new(),
             health: Mutex::new(Health::new()),
@@ -153,18 +160,33 @@ impl Desk {
             drop(queue);
             return self.answer_away(job);
         }
-        queue.push(job);
+        queue.push_back(job);
         drop(queue);
         self.work.notify_one();
     }
 
-    /// Takes up to so much work from the queue.
+    /// Takes up to so much work from the queue. Requests that waited too long
+    /// to be of use are sent away: if Redis has more to do than it can, it does
+    /// what still counts, instead of everything too late.
     pub fn take(&self, most: usize) -> Vec<Job> {
         let mut queue = lock(&self.queue);
-        if queue.len() <= most {
-            return std::mem::take(&mut queue);
+        let now = Instant::now();
+        let is_stale = |job: &Job| now.duration_since(job.at) > QUEUED_MAX;
+        let stale = queue.iter().take_while(|job| is_stale(job)).count();
+        let mut jobs = Vec::new();
+        for job in queue.drain(..stale) {
+            match &job.work {
+                LedgerWork::Lease(request) => {
+                    let retry_after = CROWDED_PAUSE;
+                    job.tell(request, LeaseAnswer::Refused { retry_after });
+                }
+                LedgerWork::GiveBack(_) => {}
+                LedgerWork::Pause { .. } => jobs.push(job),
+            }
         }
-        queue.drain(..most).collect()
+        let fresh = queue.len().min(most);
+        jobs.extend(queue.drain(..fresh));
+        jobs
     }
 
     /// Answers that Redis is away. A pause waits until it is back.
@@ -209,6 +231,7 @@ impl Desk {
             Job {
                 sender: sender.clone(),
                 no: 0,
+                at: now,
                 work: LedgerWork::Pause { key, lasts },
             }
         });

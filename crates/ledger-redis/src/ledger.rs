@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use outflow_core::engine::event::Event;
 use outflow_core::time::{Mono, Now};
@@ -132,7 +133,13 @@ impl Ledger for RedisLink {
         let sender = self.sender.clone();
         self.works += 1;
         let no = self.works;
-        self.desk.submit(Job { sender, no, work });
+        let at = Instant::now();
+        self.desk.submit(Job {
+            sender,
+            no,
+            at,
+            work,
+        });
     }
 
     fn complete(&mut self, _: &Now, done: &mut Vec<Event>) {

@@ -32,6 +32,8 @@ const AWAY_PAUSE: Nanos = Nanos::from_millis(100);
 const REFUSED_MAX: Nanos = Nanos::from_secs(10);
 /// The share of the burst asked for before there is any use to go by.
 const FIRST_SHARE: u32 = 8;
+/// The part of a life's worth that a lease has at least.
+const WORTH: u64 = 64;
 /// Tokens that nobody wants go back after this part of their life, in
 /// thousandths: early enough that they are still worth something.
 const IDLE_AGE: u64 = 500;
@@ -60,6 +62,17 @@ impl Asked {
     fn is_late(&self, now: &Now, life: Nanos) -> bool {
         now.mono.since(self.at).0 > life.0 / 2
     }
+}
+
+/// What a fast limit is worth asking for at once: a part of what accrues in the
+/// life of a lease. Slow ones are asked for what is wanted.
+fn worth(limit: &Limit, life: Nanos) -> u32 {
+    let Some(rate) = limit.shape().rate else {
+        return 0;
+    };
+    let accrued = u128::from(rate.count) * u128::from(life.0 / WORTH);
+    let tokens = accrued / u128::from(rate.per.0.max(1));
+    u32::try_from(tokens).unwrap_or(u32::MAX)
 }
 
 /// How far the clocks may part under a lease.
@@ -250,6 +263,7 @@ impl Feed {
         };
         let tokens = ahead
             .max(waiting.min(first))
+            .max(worth(limit, self.life))
             .max(demand.cost)
             .min(limit.spec().capacity());
         let wanted = Wanted {
