@@ -8,7 +8,7 @@
 # needs protoc, which is installed by apt (as root; else install it yourself).
 set -euo pipefail
 port=${1:?a port}
-version=0.4.41
+version=0.4.40
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/outflow-bench/throttlecrab-$version
 binary=$cache/bin/throttlecrab-server
 
@@ -19,7 +19,7 @@ if [ ! -x "$binary" ]; then
       { echo "protoc is needed: apt-get install protobuf-compiler" >&2; exit 1; }
   fi
   echo "building throttlecrab-server" >&2
-  env -u CARGO_TARGET_DIR cargo install -q throttlecrab-server --root "$cache" >&2
+  env -u CARGO_TARGET_DIR cargo install -q --locked --version "$version" throttlecrab-server --root "$cache" >&2
 fi
 exec "$binary" --redis --redis-host 127.0.0.1 --redis-port "$port" \
   --store-capacity 200000 --log-level error

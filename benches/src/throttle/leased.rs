@@ -19,6 +19,7 @@ use outflow_ports::ledger::{Ledger as _, LedgerWork};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::redis::Redis;
+use crate::server::progress;
 
 /// How long each part is measured.
 const LENGTH: Duration = Duration::from_secs(4);
@@ -139,8 +140,19 @@ impl Desk {
 
     fn per_s(&mut self, keys: &[String], limit: &LimitSpec) -> f64 {
         self.grants(keys, limit, WARM_UP);
+        let before = self.ledger.status();
         let (granted, took) = self.grants(keys, limit, LENGTH);
-        granted as f64 / took.as_secs_f64()
+        let after = self.ledger.status();
+        let per_s = |count: u64| count as f64 / took.as_secs_f64();
+        progress(&format!(
+            "{} keys: {:.0} requests/s, {:.0} leases/s, {:.0} tokens leased/s, {:.0} round trips/s",
+            keys.len(),
+            per_s(after.requests - before.requests),
+            per_s(after.leases - before.leases),
+            per_s(after.tokens - before.tokens),
+            per_s(after.round_trips - before.round_trips),
+        ));
+        per_s(granted)
     }
 }
 
@@ -168,7 +180,7 @@ pub fn in_process(redis: &Redis) -> io::Result<Leased> {
 pub fn round_trips(redis: &Redis) -> io::Result<f64> {
     let limit = LimitSpec::parse("10000/s burst 2000").map_err(io::Error::other)?;
     let mut desk = Desk::open(redis, "trips", &limit)?;
-    let mut paced = |desk: &mut Desk, length: Duration| {
+    let paced = |desk: &mut Desk, length: Duration| {
         let began = Instant::now();
         let mut granted = 0;
         while began.elapsed() < length {

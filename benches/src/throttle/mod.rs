@@ -163,7 +163,6 @@ fn summary(rows: &[Row], http: f64, leased: &leased::Leased, trips: f64) -> Valu
         ratio(1).min(ratio(10_000))
     };
     let lua = of("lua", 10_000, 1);
-    let leased_ratio = (leased.hot / of("lua", 1, 1)).min(leased.many / lua);
     json!({
         "bench": "throttle",
         "lua_per_s": short(lua),
@@ -176,7 +175,9 @@ fn summary(rows: &[Row], http: f64, leased: &leased::Leased, trips: f64) -> Valu
         "http_per_s": short(http),
         "http_ratio": exact(http / lua),
         "leased_per_s": short(leased.many),
-        "leased_ratio": exact(leased_ratio),
+        "leased_hot_per_s": short(leased.hot),
+        "leased_ratio": exact(leased.hot / of("lua", 1, 1)),
+        "leased_many_ratio": exact(leased.many / lua),
         "throttlecrab_per_s": short(of("throttlecrab", 10_000, 1)),
         "throttlecrab_ratio": exact(worse("resp", "throttlecrab", 1, 1)),
         "throttlecrab_pipelined_ratio": exact(worse("resp", "throttlecrab", 16, 16)),
