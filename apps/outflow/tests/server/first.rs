@@ -72,10 +72,10 @@ fn a_second_process_on_the_same_directory_is_refused() {
 fn what_is_not_built_is_refused_at_the_start() {
     let place = Place::new("unbuilt");
     for (settings, said) in [
-        ("[ledger]\nurl = \"redis://localhost\"\n", "ledger.url"),
+        ("[store]\nurl = \"postgres://localhost\"\n", "store.url"),
         ("[serverr]\n", "server"),
     ] {
-        place.configure(settings);
+        std::fs::write(place.dir.join("outflow.toml"), settings).unwrap();
         let output = place.command().output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         let stderr = String::from_utf8_lossy(&output.stderr);
