@@ -19,7 +19,7 @@ use super::event::LeaseAnswer;
 use crate::class::Class;
 use crate::handle::LimitId;
 use crate::limit::need::Need;
-use crate::limit::{Grant, Kind, Limit};
+use crate::limit::{Grant, Limit};
 use crate::policy::key::LimitKey;
 use crate::policy::policy::WhenAway;
 use crate::time::{Clocks, Mono, Nanos, Now};
@@ -37,9 +37,6 @@ const WORTH: u64 = 64;
 /// Tokens that nobody wants go back after this part of their life, in
 /// thousandths: early enough that they are still worth something.
 const IDLE_AGE: u64 = 500;
-/// Tokens of a window that are wanted and still not used go back just before
-/// they lapse: there they would be lost for the whole window.
-const STUCK_AGE: u64 = 875;
 /// What an open limit spends while its ledger is away: more than anybody can.
 const OPEN_TOKENS: u32 = u32::MAX / 2;
 
@@ -315,16 +312,11 @@ impl Feed {
         is_wanted: bool,
         actions: &mut Vec<Action>,
     ) -> Mono {
-        let is_window = matches!(
-            limit.shape().kind,
-            Kind::SlidingWindow | Kind::CalendarWindow
-        );
-        let age = match (is_wanted, is_window) {
-            (false, _) => IDLE_AGE,
-            (true, true) => STUCK_AGE,
-            (true, false) => return Mono::NEVER,
-        };
-        for grant in limit.drain_older(now, age) {
+        // Whoever stands here, or will come, may count on what is there.
+        if is_wanted {
+            return Mono::NEVER;
+        }
+        for grant in limit.drain_older(now, IDLE_AGE) {
             // Of a spaced run nothing comes back: the next one begins when its
             // time is over.
             if let Some(receipt) = grant.receipt
@@ -338,7 +330,7 @@ impl Feed {
                 }));
             }
         }
-        limit.ages_at(now, age).unwrap_or(Mono::NEVER)
+        limit.ages_at(now, IDLE_AGE).unwrap_or(Mono::NEVER)
     }
 
     /// Takes the ledger's answer in. When to look again.

@@ -52,6 +52,7 @@ impl Engine {
             };
             let (limit, appends) = (&mut entry.limit, &mut counter.appends);
             let version = counter.policies.version();
+            let before = limit.available(now);
             let again = feed.refill(
                 now,
                 (LimitId::Account(id), version),
@@ -60,8 +61,14 @@ impl Engine {
                 appends,
                 &mut counter.actions,
             );
+            // What went back is no longer there: its accounts may be shut.
+            let is_less = limit.available(now) < before;
             counter.desk.limits.wake_at(id, again);
+            if is_less {
+                counter.desk.limits.note_changed(id);
+            }
         }
+        counter.desk.refresh_changed(now);
     }
 
     pub(super) fn granted(&mut self, now: &Now, id: LimitId, no: u32, answer: LeaseAnswer) {
