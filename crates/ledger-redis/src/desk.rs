@@ -24,9 +24,10 @@ use crate::settings::RedisSettings;
 
 /// Work that may wait. A node has one request per limit under way.
 const QUEUE_MAX: usize = 200_000;
-/// A request that waited longer for its turn would be answered too late: half of
-/// a lease's life, at the longest, is for question and answer.
-const QUEUED_MAX: Duration = Duration::from_millis(60);
+/// A request that waited for its turn for more than this share of the time-out
+/// would be answered too late: half of a lease's life, at the longest, is for
+/// question and answer.
+const QUEUED_MAX_PERCENT: u32 = 60;
 /// Who was sent away because Redis has too much to do comes back after this.
 const CROWDED_PAUSE: Nanos = Nanos::from_millis(20);
 /// Limits whose largest cost is remembered; those beyond take a round trip more.
@@ -171,7 +172,8 @@ impl Desk {
     pub fn take(&self, most: usize) -> Vec<Job> {
         let mut queue = lock(&self.queue);
         let now = Instant::now();
-        let is_stale = |job: &Job| now.duration_since(job.at) > QUEUED_MAX;
+        let longest = self.settings.timeout * QUEUED_MAX_PERCENT / 100;
+        let is_stale = |job: &Job| now.duration_since(job.at) > longest;
         let stale = queue.iter().take_while(|job| is_stale(job)).count();
         let mut jobs = Vec::new();
         for job in queue.drain(..stale) {

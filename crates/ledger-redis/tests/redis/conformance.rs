@@ -45,8 +45,9 @@ impl Real {
         let prefix = format!("case{}", NO.fetch_add(1, Ordering::Relaxed));
         let settings = RedisSettings::new(&server.url()).expect("a URL");
         let settings = settings.prefix(&prefix).expect("a prefix");
-        // A busy machine may keep a server from answering for a while.
-        let settings = settings.timeout(Duration::from_secs(1));
+        // A busy machine may keep a server from answering for a while, and all
+        // cases begin at once: nobody may be sent away for that.
+        let settings = settings.timeout(Duration::from_secs(10));
         let settings = settings.expect("a time-out");
         let mut real = Self {
             clock: Clock::new(),

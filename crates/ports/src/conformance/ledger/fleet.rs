@@ -454,7 +454,7 @@ impl<H: Harness> Fleet<H> {
     }
 
     fn answer_of(&mut self, place: usize) -> LeaseAnswer {
-        for _ in 0..1_000 {
+        for _ in 0..20_000 {
             self.run(Nanos::from_millis(1));
             let answer = self.askers.get(place).and_then(|asker| asker.answer);
             if let Some(answer) = answer {
