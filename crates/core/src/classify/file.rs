@@ -169,9 +169,12 @@ impl RawRule {
         if action == Reaction::Suppress && !(self.verdict == Verdict::Bounced && is_his) {
             Some("only a recipient that bounced is suppressed")
         } else if self.verdict == Verdict::Bounced
-            && matches!(self.class, ReplyClass::Rate | ReplyClass::Authentication)
+            && matches!(
+                self.class,
+                ReplyClass::Rate | ReplyClass::Reputation | ReplyClass::Authentication
+            )
         {
-            Some("a rate or a failed authentication is no fault of the recipient and never bounces")
+            Some("what is about us (rate, reputation, authentication) never bounces")
         } else if is_final && self.retry.is_some() {
             Some("what is final is not retried")
         } else if is_final != action.is_final() {

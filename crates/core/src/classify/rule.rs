@@ -16,7 +16,7 @@ pub(crate) struct Case<'a> {
     code: Option<u16>,
     enhanced: Option<Enhanced>,
     stage: Stage,
-    text: &'a str,
+    words: &'a Words,
     attempts: u16,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Case<'a> {
             code,
             enhanced: words.enhanced.and_then(|found| agreed(code?, found)),
             stage,
-            text: &words.text,
+            words,
             attempts,
         }
     }
@@ -96,7 +96,9 @@ impl Rule {
             && any_or_none(&self.enhanced, |pattern| {
                 case.enhanced.is_some_and(|code| pattern.holds(code))
             })
-            && any_or_none(&self.text, |phrase| phrase.holds(case.text))
+            && any_or_none(&self.text, |phrase| {
+                phrase.holds(&case.words.text, &case.words.pairs)
+            })
     }
 }
 
