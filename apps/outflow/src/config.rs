@@ -89,6 +89,10 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
                 unbuilt.iter().for_each(|line| eprintln!("{line}"));
                 return ExitCode::from(2);
             }
+            if let Err(error) = crate::rules::load(&settings.classify_rules) {
+                eprintln!("{error}");
+                return ExitCode::from(2);
+            }
             say!("the settings are good");
         }
     }

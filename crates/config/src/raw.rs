@@ -28,6 +28,7 @@ pub struct RawSettings {
     pub policy: Vec<Value>,
     pub classes: RawClasses,
     pub retry: RawRetry,
+    pub classify: RawClassify,
     pub retention: RawRetention,
     pub log: RawLog,
     pub metrics: RawMetrics,
@@ -167,6 +168,15 @@ pub struct RawDns {
 pub struct RawDestinations {
     pub file: Option<String>,
     pub policies: bool,
+}
+
+/// `[classify]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawClassify {
+    #[serde(default)]
+    pub rules: Vec<String>,
 }
 
 /// `[retention]`.

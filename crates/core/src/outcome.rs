@@ -1,9 +1,10 @@
 //! What a reply means for the message, and for whom else.
 //!
-//! The verdict says what becomes of the message; the class says why, so that
-//! adaptation can react; the scope says whom the reply speaks of. A refusal that
-//! speaks of us (a block, a rate, a wrong password) must never cost a recipient
-//! its place on the list, whatever digits it begins with.
+//! The verdict says what becomes of the message; the class says why; the scope
+//! says whom the reply speaks of; the reaction says what is done about whoever
+//! that is, and for how long. A refusal that speaks of us (a block, a rate, a
+//! wrong password) must never cost a recipient its place on the list, whatever
+//! digits it begins with.
 
 use std::fmt;
 
@@ -93,14 +94,78 @@ words! {
         Recipient = "recipient",
         /// This message, whoever receives it.
         Message = "message",
-        /// The tenant whose sending domain or content it is.
+        /// The tenant whose content it is.
         Tenant = "tenant",
-        /// The account or sending IP.
+        /// The account or sending IP, at this destination.
         Account = "account",
+        /// The domain that the message is sent from, at this destination.
+        SendingDomain = "sending_domain",
         /// All that we send to this destination.
         Destination = "destination",
         /// This connection only.
         Session = "session",
+    }
+}
+
+words! {
+    /// What is done about whoever a reply speaks of.
+    Reaction {
+        /// Nothing: all is well.
+        Nothing = "none",
+        /// The message is tried again, and nothing else changes.
+        Retry = "retry",
+        /// Those it speaks of send more slowly for a while.
+        SlowDown = "slow_down",
+        /// The account holds fewer connections to this destination for a while.
+        FewerConnections = "fewer_connections",
+        /// Those it speaks of stop for a while.
+        Pause = "pause",
+        /// The message is given back to its sender.
+        Bounce = "bounce",
+        /// The same, and no message is sent to this recipient any more.
+        Suppress = "suppress",
+    }
+}
+
+/// How long those who were too fast are slower.
+const SLOWED_FOR: Nanos = Nanos::from_secs(30 * 60);
+/// How long an account that held too many connections holds fewer.
+const FEWER_FOR: Nanos = Nanos::from_secs(60 * 60);
+/// How long those who are blocked stay away.
+const BLOCKED_FOR: Nanos = Nanos::from_secs(2 * 60 * 60);
+/// How long a broken set-up is left alone before it is tried again.
+const BROKEN_FOR: Nanos = Nanos::from_secs(60 * 60);
+
+impl Reaction {
+    /// What such a refusal usually calls for.
+    pub fn usual(verdict: Verdict, class: ReplyClass, scope: ReplyScope) -> Self {
+        match (verdict, class, scope) {
+            (Verdict::Delivered, _, _) => Self::Nothing,
+            (Verdict::Bounced, _, _) => Self::Bounce,
+            (Verdict::Blocked | Verdict::Misconfigured, _, _) => Self::Pause,
+            (Verdict::Retry, ReplyClass::Rate, ReplyScope::Session) => Self::FewerConnections,
+            (Verdict::Retry, ReplyClass::Rate, ReplyScope::Recipient | ReplyScope::Message) => {
+                Self::Retry
+            }
+            (Verdict::Retry, ReplyClass::Rate, _) => Self::SlowDown,
+            (Verdict::Retry | Verdict::Uncertain, _, _) => Self::Retry,
+        }
+    }
+
+    /// How long it usually lasts; nothing if it is over at once.
+    pub const fn usual_length(self, verdict: Verdict) -> Option<Nanos> {
+        match (self, verdict) {
+            (Self::SlowDown, _) => Some(SLOWED_FOR),
+            (Self::FewerConnections, _) => Some(FEWER_FOR),
+            (Self::Pause, Verdict::Misconfigured) => Some(BROKEN_FOR),
+            (Self::Pause, _) => Some(BLOCKED_FOR),
+            (Self::Nothing | Self::Retry | Self::Bounce | Self::Suppress, _) => None,
+        }
+    }
+
+    /// Whether it ends the message.
+    pub const fn is_final(self) -> bool {
+        matches!(self, Self::Nothing | Self::Bounce | Self::Suppress)
     }
 }
 
@@ -113,31 +178,61 @@ pub struct Outcome {
     pub class: ReplyClass,
     /// Whom it speaks of.
     pub scope: ReplyScope,
+    /// What is done about them.
+    pub action: Reaction,
+    /// How long that lasts, if it does.
+    pub lasts: Option<Nanos>,
+    /// Whether a person is told.
+    pub alert: bool,
     /// Which rule spoke.
     pub rule: Name,
-    /// Wait exactly this long, if the far end or the rule says so.
+    /// The message itself waits exactly this long, if the far end or the rule
+    /// says so.
     pub retry_after: Option<Nanos>,
-    /// Whether this recipient must not be tried again by any message.
-    pub suppress: bool,
 }
 
 impl Outcome {
-    /// A bare outcome, as `rule` gives it.
+    /// An outcome as `rule` gives it, with the usual reaction.
     pub fn new(verdict: Verdict, class: ReplyClass, scope: ReplyScope, rule: Name) -> Self {
+        let action = Reaction::usual(verdict, class, scope);
         Self {
             verdict,
             class,
             scope,
+            action,
+            lasts: action.usual_length(verdict),
+            alert: matches!(verdict, Verdict::Blocked | Verdict::Misconfigured),
             rule,
             retry_after: None,
-            suppress: false,
         }
+    }
+
+    /// Whether this recipient must not be tried again by any message.
+    pub fn suppresses(&self) -> bool {
+        self.action == Reaction::Suppress
     }
 
     /// Whether the refusal is about us, so that any other message in this
     /// one's place would have been refused as well.
     pub fn is_about_us(&self) -> bool {
-        matches!(self.verdict, Verdict::Blocked | Verdict::Misconfigured)
-            || (self.class == ReplyClass::Rate && self.scope != ReplyScope::Recipient)
+        let is_ours = matches!(
+            self.class,
+            ReplyClass::Rate | ReplyClass::Reputation | ReplyClass::Authentication
+        );
+        let is_his = matches!(self.scope, ReplyScope::Recipient | ReplyScope::Message);
+        matches!(self.verdict, Verdict::Blocked | Verdict::Misconfigured) || (is_ours && !is_his)
+    }
+
+    /// How long it is of no use to try the message again, whoever carries it.
+    /// A pause of an account is not meant: another one may fare better.
+    pub fn held_for(&self) -> Nanos {
+        let holds_all = matches!(
+            self.scope,
+            ReplyScope::SendingDomain | ReplyScope::Tenant | ReplyScope::Destination
+        );
+        match self.lasts {
+            Some(lasts) if holds_all && self.action == Reaction::Pause => lasts,
+            _ => Nanos::ZERO,
+        }
     }
 }

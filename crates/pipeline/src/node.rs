@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use outflow_core::classify::Rules;
 use outflow_core::engine::action::{Action, Alert};
 use outflow_core::engine::command::Command;
 use outflow_core::engine::event::Event;
@@ -129,6 +130,11 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         };
         node.carry_out(now, &mut actions);
         node
+    }
+
+    /// Reads replies by these rules from now on.
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.engine.set_rules(rules);
     }
 
     /// Takes messages in. They are accepted once an [`Answer`] says so.

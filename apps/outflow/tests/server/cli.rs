@@ -394,4 +394,8 @@ fn what_cannot_be_done_says_why() {
     let said = cli.json(&line);
     assert_eq!(said["verdict"], "retry", "{said}");
     assert_eq!(said["class"], "rate", "{said}");
+    assert_eq!(said["scope"], "account", "{said}");
+    assert_eq!(said["action"], "slow_down", "{said}");
+    assert_eq!(said["lasts_s"], 1_800, "{said}");
+    assert_eq!(said["rule"], "google.flood_by_code", "{said}");
 }

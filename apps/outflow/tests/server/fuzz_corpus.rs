@@ -6,6 +6,12 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::Path;
 
+#[path = "../../../../fuzz/targets/arf.rs"]
+mod arf;
+#[path = "../../../../fuzz/targets/classify.rs"]
+mod classify;
+#[path = "../../../../fuzz/targets/dsn.rs"]
+mod dsn;
 #[path = "../../../../fuzz/targets/journal.rs"]
 mod journal;
 #[path = "../../../../fuzz/targets/resp.rs"]
@@ -97,6 +103,21 @@ fn run(name: &str, target: fn(&[u8])) {
 #[test]
 fn a_damaged_journal_is_read_or_refused() {
     run("journal", journal::run);
+}
+
+#[test]
+fn a_damaged_complaint_is_read_or_refused() {
+    run("arf", arf::run);
+}
+
+#[test]
+fn whatever_a_far_end_says_means_something() {
+    run("classify", classify::run);
+}
+
+#[test]
+fn a_damaged_bounce_is_read_or_refused() {
+    run("dsn", dsn::run);
 }
 
 #[test]

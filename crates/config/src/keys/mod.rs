@@ -79,6 +79,11 @@ pub const ROOT: &[Key] = &[
         "How long and how often to try.",
     ),
     Key::new(
+        "classify",
+        Form::Table(retry::CLASSIFY),
+        "What the answers of far ends mean.",
+    ),
+    Key::new(
         "retention",
         Form::Table(server::RETENTION),
         "How long things are kept.",

@@ -100,6 +100,17 @@ pub const RETRY: &[Key] = &[
     ),
 ];
 
+/// No more files of rules are read: each is looked through for every refusal.
+const RULE_FILES_MAX: usize = 16;
+
+pub const CLASSIFY: &[Key] = &[Key::new(
+    "rules",
+    Form::List(&Form::Path, RULE_FILES_MAX),
+    "Files of rules of your own, in the form of `crates/core/data/replies`. They are asked before \
+     those that come with the program, the first file first. See docs/classification.md.",
+)
+.example("[\"/etc/outflow/replies.toml\"]")];
+
 const HEADROOM: Key = Key::new(
     "headroom",
     Form::Share,

@@ -11,6 +11,8 @@ pub mod machine;
 pub mod retry;
 mod traffic;
 
+use std::path::PathBuf;
+
 use outflow_core::engine;
 use outflow_core::limit::spec::Headroom;
 use outflow_core::name::Name;
@@ -71,6 +73,8 @@ pub struct Settings {
     pub headroom: Headroom,
     /// How long and how often to try.
     pub retry: Retry,
+    /// Files of rules that say what answers of far ends mean, in order.
+    pub classify_rules: Vec<PathBuf>,
     /// How long things are kept.
     pub retention: Retention,
     /// What is logged.
@@ -111,6 +115,7 @@ impl Settings {
             policies: traffic::policies(&raw.policy, problems),
             headroom: traffic::headroom(&raw.classes, problems),
             retry: retry::of(&raw.retry, problems),
+            classify_rules: raw.classify.rules.iter().map(PathBuf::from).collect(),
             retention: machine::retention(&raw.retention),
             log: machine::log(&raw.log),
             metrics: machine::metrics(&raw.metrics),

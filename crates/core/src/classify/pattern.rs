@@ -60,9 +60,43 @@ impl EnhancedPattern {
     }
 }
 
+/// Which pairs of letters stand side by side in a text, roughly: a phrase with a
+/// pair that is not among them cannot be in it. Most phrases fail here, without
+/// the text being read again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pairs([u64; 4]);
+
+impl Pairs {
+    pub(crate) fn of(text: &str) -> Self {
+        let mut pairs = Self::default();
+        pairs.add(text);
+        pairs
+    }
+
+    fn add(&mut self, text: &str) {
+        let bytes = text.as_bytes();
+        for (&left, &right) in bytes.iter().zip(bytes.iter().skip(1)) {
+            let mixed = u16::from(left).wrapping_mul(31) ^ u16::from(right);
+            let place = usize::from(mixed >> 6 & 3);
+            if let Some(word) = self.0.get_mut(place) {
+                *word |= 1 << (mixed & 63);
+            }
+        }
+    }
+
+    /// Whether all of these are among those of `text`.
+    fn are_in(&self, text: &Self) -> bool {
+        let mut both = self.0.iter().zip(&text.0);
+        both.all(|(wanted, there)| wanted & !there == 0)
+    }
+}
+
 /// Words to look for; `*` stands for anything between two of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Phrase(Box<[Box<str>]>);
+pub(crate) struct Phrase {
+    parts: Box<[Box<str>]>,
+    pairs: Pairs,
+}
 
 impl Phrase {
     /// Reads a phrase as rules see replies: lower case, single spaces, no
@@ -74,18 +108,26 @@ impl Phrase {
             && !text.contains(|c: char| c.is_whitespace() && c != ' ');
         let parts: Box<[Box<str>]> = text.split('*').map(Box::from).collect();
         let is_full = parts.iter().all(|part| !part.trim().is_empty());
-        (is_plain && is_spaced && is_full).then_some(Self(parts))
+        let mut pairs = Pairs::default();
+        parts.iter().for_each(|part| pairs.add(part));
+        (is_plain && is_spaced && is_full).then_some(Self { parts, pairs })
     }
 
-    pub(crate) fn holds(&self, words: &str) -> bool {
+    /// Whether it stands in `words`, whose pairs these are.
+    pub(crate) fn holds(&self, words: &str, pairs: &Pairs) -> bool {
+        if !self.pairs.are_in(pairs) {
+            return false;
+        }
         let mut rest = words;
-        self.0.iter().all(|part| match rest.split_once(&**part) {
-            Some((_, after)) => {
-                rest = after;
-                true
-            }
-            None => false,
-        })
+        self.parts
+            .iter()
+            .all(|part| match rest.split_once(&**part) {
+                Some((_, after)) => {
+                    rest = after;
+                    true
+                }
+                None => false,
+            })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::classify::pattern::{EnhancedPattern, Phrase, Span, Stages};
 use crate::classify::text::Words;
+use crate::destination::Destination;
 use crate::name::Name;
 use crate::outcome::Outcome;
 use crate::reply::{Enhanced, Reply, Stage};
@@ -9,26 +10,34 @@ use crate::reply::{Enhanced, Reply, Stage};
 /// What rules see of a reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case<'a> {
+    /// Who said it, where that is known.
+    to: Option<&'a Destination>,
     /// None if the network failed and nobody said anything.
     code: Option<u16>,
     enhanced: Option<Enhanced>,
     stage: Stage,
-    text: &'a str,
+    words: &'a Words,
     attempts: u16,
 }
 
 impl<'a> Case<'a> {
-    pub(crate) fn of(reply: &Reply, words: &'a Words, attempts: u16) -> Self {
+    pub(crate) fn of(
+        to: Option<&'a Destination>,
+        reply: &Reply,
+        words: &'a Words,
+        attempts: u16,
+    ) -> Self {
         let (code, stage) = match reply {
             Reply::Said { stage, code, .. } => (Some(*code), *stage),
             Reply::Network { stage, .. } => (None, *stage),
             Reply::Uncertain => (None, Stage::Data),
         };
         Self {
+            to,
             code,
             enhanced: words.enhanced.and_then(|found| agreed(code?, found)),
             stage,
-            text: &words.text,
+            words,
             attempts,
         }
     }
@@ -47,6 +56,8 @@ fn agreed(code: u16, Enhanced(class, subject, detail): Enhanced) -> Option<Enhan
 /// One rule: what it looks for, and what that means.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
+    /// Said by any of these; by anybody if empty.
+    pub(crate) destinations: Vec<Destination>,
     /// Whether it is about a failed network rather than about words said.
     pub(crate) network: bool,
     /// Any of these codes; any at all if empty.
@@ -81,10 +92,13 @@ impl Rule {
             })
             && self.stages.holds(case.stage)
             && (!self.first_attempt_only || case.attempts <= 1)
+            && any_or_none(&self.destinations, |wanted| case.to == Some(wanted))
             && any_or_none(&self.enhanced, |pattern| {
                 case.enhanced.is_some_and(|code| pattern.holds(code))
             })
-            && any_or_none(&self.text, |phrase| phrase.holds(case.text))
+            && any_or_none(&self.text, |phrase| {
+                phrase.holds(&case.words.text, &case.words.pairs)
+            })
     }
 }
 

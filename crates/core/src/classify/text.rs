@@ -4,6 +4,7 @@
 //! are dropped, since they cut phrases in two. Addresses are dropped, so that
 //! nobody is taken for blocked because a mailbox is called `spamcop`.
 
+use crate::classify::pattern::Pairs;
 use crate::reply::{Enhanced, Reply};
 
 /// Rules look at no more than this of a reply, however long it is.
@@ -13,6 +14,8 @@ const BYTES_MAX: usize = 8_192;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Words {
     pub(crate) text: String,
+    /// Which letters stand side by side in it.
+    pub(crate) pairs: Pairs,
     pub(crate) enhanced: Option<Enhanced>,
 }
 
@@ -40,7 +43,11 @@ pub(crate) fn words(reply: &Reply) -> Words {
             text.extend(word.chars().map(|c| c.to_ascii_lowercase()));
         }
     }
-    Words { text, enhanced }
+    Words {
+        pairs: Pairs::of(&text),
+        text,
+        enhanced,
+    }
 }
 
 /// The line without the `550-` or `550 ` with which it begins.

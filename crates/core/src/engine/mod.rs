@@ -172,7 +172,7 @@ impl Engine {
             schedule: Schedule::default(),
             limits: FlowLimits::default(),
             counter,
-            rules: Rules::generic(),
+            rules: Rules::built_in(),
             tenants: BTreeMap::new(),
             unresolved: BTreeMap::new(),
             pauses: BTreeMap::new(),
@@ -183,6 +183,11 @@ impl Engine {
             looked_at: PlaceId(0),
             clocks: now.clocks(),
         }
+    }
+
+    /// Reads replies by these rules from now on.
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.rules = rules;
     }
 
     /// Takes in what happened; `actions` gets what is to be done.

@@ -32,14 +32,12 @@ impl Engine {
         if head.first_attempt_at == Wall::NEVER {
             head.first_attempt_at = now.wall_at(permit.sent_at);
         }
-        let outcome = self.rules.classify(reply, head.attempts);
+        let flow = self.counter.flows.get(permit.flow);
+        let key = flow.map(|flow| flow.key.clone());
+        let to = key.as_ref().map(|key| &key.destination);
+        let outcome = self.rules.classify(to, reply, head.attempts);
         self.tell_account(now, &permit, &outcome);
-        let Some(key) = self
-            .counter
-            .flows
-            .get(permit.flow)
-            .map(|flow| flow.key.clone())
-        else {
+        let Some(key) = key else {
             return;
         };
         let settings = &self.counter.settings;
@@ -174,7 +172,9 @@ impl Engine {
     /// The far end took a message and thought better of it: the receipt says so,
     /// the message stays settled.
     pub(super) fn feedback(&mut self, flow: FlowId, seq: Seq, reply: &Reply) {
-        let outcome = self.rules.classify(reply, 1);
+        let key = self.flow_key(flow);
+        let to = key.map(|key| &key.destination);
+        let outcome = self.rules.classify(to, reply, 1);
         let error = Box::new(LastError::of(reply, &outcome));
         self.counter.append(Record::Feedback { flow, seq, error });
     }

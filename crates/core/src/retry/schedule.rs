@@ -1,7 +1,9 @@
 //! Whether a message is tried again, when, and when it is given up.
 //!
 //! A wait that the far end asked for is kept exactly. Otherwise the back-off
-//! decides. A try that would come too late to be of use is not waited for. The
+//! decides, but not for a time at which all that could carry the message stands
+//! still: a refusal that holds until a person has mended something is not tried
+//! against message by message. A try that would come too late to be of use is not waited for. The
 //! number of attempts bounds what happens to this message; refusals that are
 //! about us (a rate, a block, a wrong password) do not use up a message, which
 //! is then given up by age alone, so that ten bad minutes of an account do not
@@ -108,6 +110,7 @@ impl RetryPolicy {
         let delay = outcome.retry_after.unwrap_or_else(|| {
             self.backoff
                 .delay(head.attempts, head.last_delay, &mut jitter_bits(now, head))
+                .max(outcome.held_for())
         });
         let at = now.wall + delay;
         let first_attempt_at = head.first_attempt_at.min(now.wall);

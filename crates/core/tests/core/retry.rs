@@ -235,6 +235,31 @@ fn trouble_of_our_own_does_not_use_a_message_up() {
 }
 
 #[test]
+fn what_a_person_must_mend_is_not_tried_against() {
+    let email = RetrySchedules::default().email;
+    let mut head = Head::new(Seq(1), START);
+    head.attempts = 1;
+    head.first_attempt_at = START;
+    let wait =
+        |outcome: &Outcome| match email.decide(&at(secs(0), 1), &head, outcome, OnUncertain::Retry)
+        {
+            Next::RetryAt { delay, .. } => delay,
+            next => panic!("{next:?}"),
+        };
+    let auth = |scope| refused(Verdict::Misconfigured, ReplyClass::Authentication, scope);
+    assert_eq!(wait(&auth(ReplyScope::SendingDomain)), secs(3_600));
+    // Another account may not be blocked: the schedule decides.
+    assert!(wait(&auth(ReplyScope::Account)) <= secs(300));
+    // Slower is not never.
+    let rate = refused(Verdict::Retry, ReplyClass::Rate, ReplyScope::SendingDomain);
+    assert!(wait(&rate) <= secs(300));
+    // What the far end asks for is kept, however short.
+    let mut asked = auth(ReplyScope::SendingDomain);
+    asked.retry_after = Some(secs(7));
+    assert_eq!(wait(&asked), secs(7));
+}
+
+#[test]
 fn the_far_end_is_obeyed_to_the_nanosecond() {
     let email = RetrySchedules::default().email;
     for (attempts, wait) in [(1, 1), (2, 17_000_000_001), (3, 86_400_000_000_007)] {

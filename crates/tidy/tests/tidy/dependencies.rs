@@ -10,6 +10,7 @@ const ALLOWED: [(&str, &[&str]); 17] = [
     ("outflow-core", &[]),
     ("outflow-ports", &["outflow-core"]),
     ("outflow-mail", &["outflow-core", "outflow-ports"]),
+    ("outflow-feedback", &["outflow-core", "outflow-ports"]),
     ("outflow-telemetry", &["outflow-core"]),
     ("outflow-config", &["outflow-core"]),
     (

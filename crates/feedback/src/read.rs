@@ -1,0 +1,111 @@
+//! Which form a mail has, and what it says.
+
+use mail_parser::{MessageParser, MessagePart, MimeHeaders as _, PartType};
+
+use crate::feedback::{Feedback, Kind, Report};
+use crate::fields::{Fields, header};
+use crate::original::{Original, addresses};
+use crate::{arf, dsn, plain};
+
+/// No mail is looked at beyond this. Reports come first in a mail, and the
+/// message that they speak of, however large, last.
+pub const MAIL_BYTES_MAX: usize = 1 << 20;
+/// No more parts are looked at.
+const PARTS_MAX: usize = 32;
+
+/// Where a report may say to which of our addresses it went.
+const SENT_TO: [&str; 4] = ["Delivered-To", "X-Original-To", "Envelope-To", "To"];
+
+/// What a mail reports; nothing if it reports nothing that we understand.
+pub fn read(mail: &[u8]) -> Option<Report> {
+    let end = mail.len().min(MAIL_BYTES_MAX);
+    let mail = mail.get(..end)?;
+    let own = header(mail);
+    let parts = Parts::of(mail);
+    let feedback = feedback(&own, &parts);
+    if feedback.is_empty() {
+        return None;
+    }
+    let paths = feedback.iter().filter_map(|it| it.return_path.as_deref());
+    let fields = SENT_TO.iter().flat_map(|name| own.all(name));
+    let addresses = addresses(fields.chain(paths));
+    Some(Report {
+        feedback,
+        addresses,
+    })
+}
+
+fn feedback(own: &Fields, parts: &Parts) -> Vec<Feedback> {
+    let original = &parts.original;
+    if let Some(report) = &parts.complaint {
+        return arf::read(report, original);
+    }
+    if let Some(report) = &parts.status {
+        let found = dsn::read(report, original);
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    if plain::is_auto_reply(own) {
+        let mut feedback = Feedback::new(Kind::AutoReply);
+        original.describe(&mut feedback);
+        return vec![feedback];
+    }
+    if arf::is_marked(original) {
+        return vec![arf::bare(original)];
+    }
+    plain::read(own, &parts.words, original)
+}
+
+/// The parts of a mail that matter here.
+#[derive(Debug, Default)]
+struct Parts {
+    status: Option<Vec<u8>>,
+    complaint: Option<Vec<u8>>,
+    original: Original,
+    words: Vec<u8>,
+}
+
+impl Parts {
+    fn of(mail: &[u8]) -> Self {
+        let mut parts = Self::default();
+        let Some(message) = MessageParser::new().parse(mail) else {
+            return parts;
+        };
+        for part in message.parts.iter().take(PARTS_MAX) {
+            parts.take(part);
+        }
+        parts
+    }
+
+    /// The first part of each kind counts.
+    fn take(&mut self, part: &MessagePart<'_>) {
+        let kind = part.content_type();
+        let main = kind.map_or("text", |kind| kind.ctype());
+        let main = main.to_ascii_lowercase();
+        let sub = kind.and_then(|kind| kind.subtype()).unwrap_or("plain");
+        let sub = sub.to_ascii_lowercase();
+        let bytes = part.contents();
+        match (main.as_str(), sub.as_str()) {
+            ("message", "delivery-status" | "global-delivery-status") => {
+                self.status.get_or_insert_with(|| bytes.to_vec());
+            }
+            ("message", "feedback-report") => {
+                self.complaint.get_or_insert_with(|| bytes.to_vec());
+            }
+            ("message", "rfc822" | "global" | "rfc822-headers" | "global-headers")
+            | ("text", "rfc822-headers") => self.give_back(bytes),
+            _ => match &part.body {
+                PartType::Message(nested) => self.give_back(nested.raw_message()),
+                PartType::Text(_) if self.words.is_empty() => self.words = bytes.to_vec(),
+                _ => {}
+            },
+        }
+    }
+
+    fn give_back(&mut self, bytes: &[u8]) {
+        if self.original.is_empty() {
+            self.original = Original::of(bytes);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! What comes back, read.
+
+mod any_bytes;
+mod arf;
+mod dsn;
+mod plain;
+mod return_path;
+
+use outflow_core::message::Seq;
+use outflow_core::message_id::MessageId;
+use outflow_core::time::Wall;
+use outflow_feedback::{Report, ReturnPaths, read};
+
+const KEY: &[u8] = b"a key that nobody else knows";
+
+fn paths() -> ReturnPaths {
+    ReturnPaths::new("mail.example.com", &[KEY]).unwrap()
+}
+
+fn id() -> MessageId {
+    MessageId::new(Wall(1_800_000_000_123_000_000), Seq(4_711))
+}
+
+/// A sample, with the return address of a message of ours in it.
+fn sample(text: &str) -> String {
+    text.replace("bounce+TAG@mail.example.com", &paths().address(id()))
+}
+
+#[track_caller]
+fn report(text: &str) -> Report {
+    read(sample(text).as_bytes()).expect("a report")
+}
