@@ -3,11 +3,13 @@
 //!
 //! In reading order: [`time`], [`entropy`], [`name`], [`handle`]; [`class`],
 //! [`destination`], [`message`], [`message_id`], [`flow`], [`account`] (the words); [`limit`],
-//! [`policy`] (what may be sent when), [`ledger`] (how a fleet shares it);
+//! [`policy`] (what may be sent when), [`ledger`] (how a fleet shares it), [`adapt`]
+//! (how much of it the far end bears);
 //! [`schedule`] (who goes next), [`pool`] (through which account); [`reply`], [`classify`], [`outcome`], [`retry`]
 //! (what became of it); [`engine`] ties them together.
 
 pub mod account;
+pub mod adapt;
 pub mod class;
 pub mod classify;
 pub mod destination;
