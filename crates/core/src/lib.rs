@@ -6,7 +6,7 @@
 //! [`policy`] (what may be sent when), [`ledger`] (how a fleet shares it), [`adapt`]
 //! (how much of it the far end bears);
 //! [`schedule`] (who goes next), [`pool`] (through which account); [`reply`], [`classify`], [`outcome`], [`retry`]
-//! (what became of it); [`engine`] ties them together.
+//! (what became of it), [`tally`] (how often); [`engine`] ties them together.
 
 pub mod account;
 pub mod adapt;
@@ -28,4 +28,5 @@ pub mod pool;
 pub mod reply;
 pub mod retry;
 pub mod schedule;
+pub mod tally;
 pub mod time;

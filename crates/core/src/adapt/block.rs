@@ -93,6 +93,14 @@ impl Block {
         (tick < self.told_until).then_some(self.told_until)
     }
 
+    /// Forgets a wait that is over.
+    pub(super) fn waited(&mut self, tick: u64) {
+        if tick >= self.told_until {
+            self.told_until = 0;
+        }
+    }
+
+    /// When the wait that the far end asked for ends; 0 without one.
     pub(super) const fn wait_end(&self) -> u64 {
         self.told_until
     }
@@ -298,7 +306,7 @@ impl Controller {
         let accepted = f64::from(self.block.accepted);
         let short = at.tick.saturating_sub(self.block.since) < HOUR;
         if self.block.hourly >= 2 * HOURLY && short && accepted > 0.0 {
-            let rate = accepted / 3_600.0;
+            let rate = (accepted / 3_600.0).min(self.rate);
             self.bad = NEVER_REFUSED;
             self.good = 0.985 * rate;
             self.best = self.good;

@@ -58,9 +58,14 @@ impl Controller {
             return u64::MAX;
         }
         match self.mode {
-            Mode::Cruise | Mode::Window => self.wait_until.max(self.block_forgotten_at()),
+            Mode::Cruise | Mode::Window => self.no_trial_before(),
             _ => u64::MAX,
         }
+    }
+
+    /// No trial begins before.
+    pub(super) fn no_trial_before(&self) -> u64 {
+        self.wait_until.max(self.block_forgotten_at())
     }
 
     fn is_proven(&self, tick: u64) -> bool {

@@ -250,7 +250,9 @@ impl Controller {
         if let Some((_, until)) = self.pinned {
             return (until < u64::MAX).then(|| self.mono(until));
         }
-        let wake = if self.is_stopped() {
+        let wake = if self.block.wait_end() > 0 {
+            self.block.wait_end()
+        } else if self.is_stopped() {
             self.block.wake()
         } else {
             match self.settings.profile() {
@@ -258,14 +260,13 @@ impl Controller {
                 Profile::Incident => self.incident_wake(),
             }
         };
-        let wake = wake.max(self.block.wait_end());
         (wake < u64::MAX).then(|| self.mono(wake))
     }
 
     /// No increase comes before this time. Cuts come at any time.
     pub fn cooldown_until(&self) -> Mono {
         let until = match self.settings.profile() {
-            Profile::Seek => self.wait_until,
+            Profile::Seek => self.no_trial_before(),
             Profile::Incident => self.incident.raise_at,
         };
         self.mono(until)
@@ -274,6 +275,13 @@ impl Controller {
     /// What it is doing.
     pub const fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// The rate that is being proven, tried or kept to, in messages a second.
+    /// While it is stopped, the one at which it was stopped; after idling, less
+    /// may flow.
+    pub const fn limit(&self) -> f64 {
+        self.rate
     }
 
     /// How often the rate has changed.
@@ -374,6 +382,7 @@ impl Controller {
             self.pinned = None;
             self.renew(at.tick);
         }
+        self.block.waited(at.tick);
         if self.pinned.is_some() || self.is_stopped() {
             return;
         }

@@ -4,7 +4,8 @@
 //! rate is trimmed. If two cuts changed nothing, it was not the rate: it comes
 //! back, and the share is remembered as noise.
 
-use super::{At, Controller, MINUTE, Mode};
+use super::climb::STEP_LEAST;
+use super::{At, Controller, MINUTE, Mode, NEVER_REFUSED};
 
 /// No check before.
 const CHECK_LEAST: u64 = 10 * MINUTE;
@@ -90,7 +91,7 @@ impl Controller {
             return;
         }
         self.bad = self.rate;
-        self.step = super::climb::STEP_LEAST;
+        self.step = STEP_LEAST;
         let rate = 0.97 * self.rate;
         self.good = self.good.min(rate);
         self.wait_until = self.wait_until.max(at.tick + CHECK_LEAST);
@@ -135,12 +136,13 @@ impl Controller {
             return false;
         }
         self.noise.base = self.noise.share;
-        let rate = self.noise.rate;
+        // The rate comes back as the next trial, once its wait is over.
+        self.step = (self.noise.rate / self.rate - 1.0).clamp(STEP_LEAST, 1.0);
         self.noise.cuts = 0;
         self.noise.share = 0.0;
         self.noise.check_from(at.tick);
-        self.bad = super::NEVER_REFUSED;
-        self.change(at, rate, Mode::Prove);
+        self.bad = NEVER_REFUSED;
+        self.change(at, self.rate, Mode::Prove);
         true
     }
 }

@@ -28,7 +28,7 @@ pub struct Saved {
     /// How its words are to be read.
     pub version: u8,
     /// All that it knew.
-    pub words: Vec<u64>,
+    pub words: Vec<i64>,
 }
 
 /// Why a saved controller was not restored. It starts anew instead.
@@ -100,7 +100,7 @@ impl Controller {
         Saved {
             mode: self.mode,
             version: VERSION,
-            words,
+            words: words.into_iter().map(u64::cast_signed).collect(),
         }
     }
 
@@ -189,11 +189,11 @@ fn flags(set: &[bool]) -> u64 {
 }
 
 /// Words, read one after the other.
-struct Words<'a>(std::slice::Iter<'a, u64>);
+struct Words<'a>(std::slice::Iter<'a, i64>);
 
 impl Words<'_> {
     fn next(&mut self) -> Result<u64, Unreadable> {
-        let word = self.0.next().copied();
+        let word = self.0.next().copied().map(i64::cast_unsigned);
         word.ok_or(Unreadable::Damaged("it ends too early"))
     }
 
