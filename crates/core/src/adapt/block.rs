@@ -50,6 +50,8 @@ pub(super) struct Block {
     pub(super) grows: bool,
     /// It stopped in a trial.
     pub(super) in_trial: bool,
+    /// It stopped at a rate that had been borne for a quarter of an hour.
+    pub(super) steady: bool,
     /// Blocks in a row without a proven rate between them.
     pub(super) blind: u8,
     /// Turns of the hour that ended a block, less those that did not.
@@ -74,6 +76,7 @@ impl Default for Block {
             ended_at: 0,
             grows: false,
             in_trial: false,
+            steady: false,
             blind: 0,
             hourly: 0,
             hour: i64::MIN,
@@ -195,6 +198,9 @@ impl Controller {
         let seconds = (4.0 / self.rate).clamp(10.0, 600.0);
         self.block.since = at.tick;
         self.block.in_trial = self.mode == Mode::Trial;
+        let flowed = at.tick.saturating_sub(self.changed_at);
+        let again = at.tick.saturating_sub(self.block.ended_at) < SOON;
+        self.block.steady = flowed >= 15 * MINUTE && !(again && self.block.worked > 0);
         self.block.hour_asked = false;
         self.block.probe = None;
         let judge = self.judge;
@@ -285,6 +291,8 @@ impl Controller {
             return self.change(at, rate, Mode::Cruise);
         }
         let share = match block.blind {
+            // Then it was not the rate: a quota, or a bad day over there.
+            _ if self.good > 0.0 && block.steady => 0.97,
             _ if self.good > 0.0 => 0.85,
             // So short that it may just have been a slow bucket.
             _ if block.hold <= 15 * MINUTE => 0.5,

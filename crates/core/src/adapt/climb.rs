@@ -11,10 +11,15 @@ use crate::time::NANOS_PER_SECOND;
 
 /// A rate is proven no sooner.
 const PROOF_LEAST: u64 = 5 * MINUTE;
+/// Nor does it take many more replies than come in half an hour, in seconds.
+const HALF_AN_HOUR: f64 = 1_800.0;
 /// Demand below this share of the rate proves nothing.
 const USED_LEAST: f64 = 0.7;
 /// The finest step upwards, where the limit is known to be near.
+/// Where little is sent it is coarser, or nobody would live to see it proven.
 const STEP_FINE: f64 = 0.01;
+const STEP_FINE_MOST: f64 = 0.1;
+const STEP_FINE_AT: f64 = 0.004;
 /// The finest elsewhere.
 pub(super) const STEP_LEAST: f64 = 0.03;
 /// The largest where a refusal costs a block.
@@ -33,7 +38,7 @@ const JUMP_WAIT_MOST: u64 = 4 * HOUR;
 /// Below this share of the best rate a jump is worth trying.
 const FAR_BELOW: f64 = 0.8;
 /// A gain is counted over this time against the block that it risks.
-const HORIZON: f64 = 8.0 * HOUR as f64;
+const HORIZON: f64 = 16.0 * HOUR as f64;
 
 impl Controller {
     /// Proves the rate in force, checks for noise, begins the next trial.
@@ -76,6 +81,7 @@ impl Controller {
             ratio if ratio >= 1.1 => 40,
             _ => 100,
         };
+        let enough = enough.min((self.rate * HALF_AN_HOUR) as u32).max(12);
         elapsed >= PROOF_LEAST && self.judge.replies >= enough && self.is_used(tick)
     }
 
@@ -116,7 +122,8 @@ impl Controller {
         let ratio = self.bad / self.good;
         let halfway = ratio.sqrt();
         if ratio <= 1.0 + 3.0 * STEP_LEAST {
-            return self.good * halfway.clamp(1.0 + STEP_FINE, 1.0 + STEP_LEAST);
+            let fine = 1.0 + (STEP_FINE_AT / self.rate).clamp(STEP_FINE, STEP_FINE_MOST);
+            return self.good * halfway.min(1.0 + STEP_LEAST).max(fine);
         }
         // Where a refusal costs a block, smaller steps.
         let most = match self.block.cost(tick) {

@@ -11,6 +11,7 @@ use super::{At, Controller, MINUTE, Mode, NEVER_REFUSED};
 const CHECK_LEAST: u64 = 10 * MINUTE;
 /// Replies that a check needs.
 const CHECK_REPLIES: u32 = 1_500;
+const CHECK_REPLIES_NOISY: u32 = 5_000;
 /// A larger share is never noise.
 pub(super) const NOISE_MOST: f64 = 0.05;
 
@@ -51,7 +52,12 @@ impl Controller {
     /// Trims the rate if more than noise is refused. Whether it changed.
     pub(super) fn quiet_check(&mut self, at: At) -> bool {
         let due = self.noise.checked_at.saturating_add(CHECK_LEAST);
-        if at.tick < due || self.noise.replies < CHECK_REPLIES {
+        let enough = if self.noise.base > 0.0 {
+            CHECK_REPLIES_NOISY
+        } else {
+            CHECK_REPLIES
+        };
+        if at.tick < due || self.noise.replies < enough {
             return false;
         }
         let replies = f64::from(self.noise.replies);
@@ -60,10 +66,11 @@ impl Controller {
         self.noise.check_from(at.tick);
         self.forget_suspicion(share, replies);
         let base = self.noise.base;
-        if share < 0.5 * base {
-            self.noise.base = share;
+        // It was learnt on a bad day, or lasts no longer.
+        if share < base {
+            self.noise.base = 0.5 * (base + share);
         }
-        let usual = base + 3.0 * (base / replies).sqrt() + 0.003;
+        let usual = base + 2.5 * (base / replies).sqrt() + 0.003;
         if share <= usual || refused < 6 {
             return false;
         }

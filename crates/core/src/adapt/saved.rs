@@ -74,6 +74,7 @@ impl Controller {
                 self.block.in_trial,
                 self.pinned.is_some(),
                 self.last_cause == Cause::Reputation,
+                self.block.steady,
             ]),
             self.block.worked,
             self.block.ended_at,
@@ -146,6 +147,7 @@ impl Controller {
         new.block.hour_asked = flag(1);
         new.block.grows = flag(2);
         new.block.in_trial = flag(3);
+        new.block.steady = flag(6);
         new.last_cause = if flag(5) {
             Cause::Reputation
         } else {

@@ -19,7 +19,7 @@ pub const CONVERGED_AFTER: Nanos = Nanos::from_secs(4 * 3_600);
 const CAP: f64 = 100.0;
 /// 2026-03-02 06:17 UTC: not at the turn of an hour, and midnight falls into
 /// the part of the run that counts.
-const WALL_AT_ZERO: Wall = Wall(1_772_432_220 * NANOS_PER_SECOND as i64);
+pub const STARTS_AT: Wall = Wall(1_772_432_220 * NANOS_PER_SECOND as i64);
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub struct Case {
     pub rule: Rule,
     /// How long.
     pub length: Nanos,
+    /// What the wall clock reads when it begins.
+    pub starts_at: Wall,
     /// Which chance.
     pub seed: u64,
 }
@@ -100,8 +102,8 @@ pub fn watch(case: &Case, mut look: impl FnMut(Nanos, &Sender)) -> Figures {
     let cap = CAP.max(case.start) * case.full;
     let mut run = Run {
         case,
-        provider: Provider::new(case.provider.clone(), case.full, WALL_AT_ZERO, random),
-        sender: Sender::new(case.rule, start, cap, WALL_AT_ZERO),
+        provider: Provider::new(case.provider.clone(), case.full, case.starts_at, random),
+        sender: Sender::new(case.rule, start, cap, case.starts_at),
         retries: Retries::default(),
         links: Links::default(),
         in_flight: VecDeque::new(),
@@ -242,7 +244,7 @@ impl Run<'_> {
     fn figures(&self) -> Figures {
         let case = self.case;
         let could = |from| {
-            oracle::delivered(&case.provider, case.full, WALL_AT_ZERO, from, case.length).max(1.0)
+            oracle::delivered(&case.provider, case.full, case.starts_at, from, case.length).max(1.0)
         };
         let deferred = |counts: Counts| counts.refused as f64 / counts.attempts.max(1) as f64;
         Figures {

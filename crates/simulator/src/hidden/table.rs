@@ -6,7 +6,7 @@ use outflow_core::time::Nanos;
 use serde_json::{Value, json};
 
 use super::library::Named;
-use super::run::{Case, Figures, run};
+use super::run::{Case, Figures, STARTS_AT, run};
 use super::sender::Rule;
 
 /// The share of the all-knowing sender to reach.
@@ -70,6 +70,7 @@ pub fn rows(plan: &Plan, mut done: impl FnMut(&Row)) -> Vec<Row> {
                         start,
                         rule,
                         length: plan.length,
+                        starts_at: STARTS_AT,
                         seed: plan.seed,
                     });
                     let row = Row {

@@ -85,8 +85,6 @@ impl Watched {
             if matches!(pace, Pace::Stop(_)) {
                 continue;
             }
-            if pace == Pace::One {
-            }
             let sent = self.now;
             self.step(|it, now| it.sent(&at(now)))?;
             if pace == Pace::One {
