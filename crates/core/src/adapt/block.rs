@@ -16,6 +16,8 @@ const HOLD_LONGEST: u64 = 4 * HOUR + 24 * MINUTE;
 const HOLD_GROWS: u64 = 4;
 /// A block so soon after another is worse than the last.
 const SOON: u64 = 2 * HOUR;
+/// A block of more than that is worth an alert.
+const LONG: u64 = 2 * HOUR;
 /// A block is remembered for so long.
 const REMEMBERED: u64 = 24 * HOUR;
 /// After the turn of the hour.
@@ -135,6 +137,11 @@ impl Block {
     /// Whether there was a block not too long ago.
     pub(super) fn is_remembered(&self, tick: u64) -> bool {
         self.worked > 0 && tick.saturating_sub(self.ended_at) < REMEMBERED
+    }
+
+    /// Whether the last block was so long that none must follow for a day.
+    pub(super) const fn is_long(&self) -> bool {
+        self.worked >= LONG
     }
 
     /// What another block would cost at `tick`, if one is to be feared.
@@ -296,6 +303,8 @@ impl Controller {
             _ if self.good > 0.0 => 0.85,
             // So short that it may just have been a slow bucket.
             _ if block.hold <= 15 * MINUTE => 0.5,
+            // So long that the next must be far away.
+            0 if self.block.is_long() => 1.0 / 16.0,
             0 => 0.25,
             _ => 0.125,
         };
@@ -316,7 +325,7 @@ impl Controller {
         if self.block.hourly >= 2 * HOURLY && short && accepted > 0.0 {
             let rate = (accepted / 3_600.0).min(self.rate);
             self.bad = NEVER_REFUSED;
-            self.good = 0.985 * rate;
+            self.good = 0.995 * rate;
             self.best = self.good;
             self.step = 0.03;
             self.wait_until = at.tick + 2 * HOUR;

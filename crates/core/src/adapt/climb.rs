@@ -37,6 +37,8 @@ pub(super) const JUMP_WAIT_LEAST: u64 = 15 * MINUTE;
 const JUMP_WAIT_MOST: u64 = 4 * HOUR;
 /// Below this share of the best rate a jump is worth trying.
 const FAR_BELOW: f64 = 0.8;
+/// So far below a refused rate nothing is risked.
+const FAR_ABOVE: f64 = 12.0;
 /// A gain is counted over this time against the block that it risks.
 const HORIZON: f64 = 16.0 * HOUR as f64;
 
@@ -198,6 +200,10 @@ impl Controller {
         let Some(cost) = self.block.cost(self.wait_until) else {
             return 0;
         };
+        // After a very long block none is risked for a day.
+        if self.block.is_long() && self.next_rate(self.block.ended_at) > self.bad / FAR_ABOVE {
+            return self.block.ended_at.saturating_add(24 * HOUR);
+        }
         let gain = if self.bad == NEVER_REFUSED {
             self.step
         } else {

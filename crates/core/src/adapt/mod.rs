@@ -299,9 +299,15 @@ impl Controller {
         self.noise.base
     }
 
-    /// How long the last block lasted until a message passed, if one came up.
+    /// How long it last held in a block before a message passed, if one came up.
+    /// More than two hours are worth an alert.
     pub fn last_block(&self) -> Option<Nanos> {
         (self.block.worked > 0).then_some(Nanos(self.block.worked))
+    }
+
+    /// When that block ended.
+    pub fn last_block_ended(&self) -> Option<Mono> {
+        (self.block.worked > 0).then(|| self.mono(self.block.ended_at))
     }
 
     /// An operator holds it at `rate`, until `until` or for good.
@@ -314,8 +320,7 @@ impl Controller {
 
     /// The operator lets go.
     pub fn unpin(&mut self, now: &Now) {
-        self.pinned = None;
-        self.renew(self.at(now).tick);
+        self.let_go(self.at(now).tick);
     }
 
     /// Forgets all that was learnt and starts as if new.
@@ -379,8 +384,7 @@ impl Controller {
     /// What is due by time or by evidence.
     fn turn(&mut self, at: At) {
         if self.pinned.is_some_and(|(_, until)| at.tick >= until) {
-            self.pinned = None;
-            self.renew(at.tick);
+            self.let_go(at.tick);
         }
         self.block.waited(at.tick);
         if self.pinned.is_some() || self.is_stopped() {
@@ -390,6 +394,13 @@ impl Controller {
             Profile::Seek => self.climb(at),
             Profile::Incident => self.incident_turn(at),
         }
+    }
+
+    /// The pin ends. What was sent under it was no probe.
+    fn let_go(&mut self, tick: u64) {
+        self.pinned = None;
+        self.block.probe = None;
+        self.renew(tick);
     }
 
     /// Puts another rate in force: the replies to what was sent before no

@@ -1,7 +1,6 @@
 //! The controller against providers with hidden limits. The whole table, also
 //! at 100 a second, is `outflow-bench control`.
 
-use outflow_core::adapt::Mode;
 use outflow_core::time::{NANOS_PER_SECOND, Nanos, Wall};
 use outflow_simulator::hidden::library::{self, Named};
 use outflow_simulator::hidden::run::{Case, Figures, STARTS_AT, run, watch};
@@ -145,28 +144,43 @@ fn hour_blocks_that_begin_at_31_and_57_are_not_taken_for_windows() {
 
 #[test]
 fn a_block_again_within_an_hour_is_held_for_longer() {
-    let mut holds = Vec::new();
-    let mut begun = None;
+    let mut blocks: Vec<(Nanos, Nanos)> = Vec::new();
     watch(&case("03-growing-penalty", 1.0, 10.0), |now, sender| {
-        let blocked = sender.controller().mode() == Mode::Block;
-        match (begun, blocked) {
-            (None, true) => begun = Some(now),
-            (Some(since), false) => {
-                holds.push((since, now.minus(since)));
-                begun = None;
-            }
-            _ => {}
+        let hold = sender.controller().last_block();
+        let known = blocks.last().map(|(_, hold)| *hold);
+        if let Some(hold) = hold.filter(|hold| Some(*hold) != known) {
+            blocks.push((now, hold));
         }
     });
-    assert!(holds.len() >= 2, "{holds:?}");
-    let (first, second) = (holds[0], holds[1]);
-    let between = second.0.minus(first.0 + first.1);
-    assert!(between < hours(1), "{holds:?}");
-    assert!(second.1 > first.1, "{holds:?}");
+    assert!(blocks.len() >= 2, "{blocks:?}");
+    let (first, second) = (blocks[0], blocks[1]);
+    let between = second.0.minus(first.0 + second.1);
+    assert!(between < hours(1), "the second came later: {blocks:?}");
+    assert!(second.1 >= first.1.times(2), "{blocks:?}");
     assert!(
-        holds.len() <= 4,
-        "it does not keep running into blocks: {holds:?}"
+        blocks.len() <= 4,
+        "it keeps running into blocks: {blocks:?}"
     );
+}
+
+/// Where also what is in flight makes a block longer, one is enough for a day.
+#[test]
+fn after_a_block_of_more_than_two_hours_none_comes_for_a_day() {
+    for start in [10.0, 0.1] {
+        let mut long = Vec::new();
+        watch(&case("11-penalty-in-flight", 1.0, start), |now, sender| {
+            let controller = sender.controller();
+            let since = controller.last_block_ended().map(|ended| Nanos(ended.0));
+            let hold = controller.last_block().unwrap_or_default();
+            if let Some(since) = since.filter(|_| hold >= hours(2))
+                && long.last() != Some(&since)
+            {
+                assert!(now >= since);
+                long.push(since);
+            }
+        });
+        assert_eq!(long.len(), 1, "from x{start}: {long:?}");
+    }
 }
 
 /// Compared are only those that are refused less than 1 %: who is refused most
