@@ -325,7 +325,7 @@ impl Controller {
         if self.block.hourly >= 2 * HOURLY && short && accepted > 0.0 {
             let rate = (accepted / 3_600.0).min(self.rate);
             self.bad = NEVER_REFUSED;
-            self.good = 0.995 * rate;
+            self.good = 0.985 * rate;
             self.best = self.good;
             self.step = 0.03;
             self.wait_until = at.tick + 2 * HOUR;

@@ -120,6 +120,7 @@ proptest! {
         let profile = if incident { Profile::Incident } else { Profile::Seek };
         let cap = start * above;
         let controller = Controller::new(&at(0), Settings::new(start, cap, profile));
+        let mut watched = Watched { controller, cap, now: 0 };
         for phase in phases {
             watched.phase(phase)?;
         }
