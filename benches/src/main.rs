@@ -15,6 +15,7 @@ mod engine;
 mod enqueue;
 mod fairness;
 mod figures;
+mod fleet;
 mod http;
 mod jobs;
 mod letters;
@@ -22,7 +23,9 @@ mod memory;
 mod preload;
 mod priority;
 mod reading;
+mod redis;
 mod server;
+mod throttle;
 mod waiting;
 
 use std::io;
@@ -129,6 +132,34 @@ enum Bench {
     },
     /// Questions about single messages while others flow.
     Reading,
+    /// Acquires a second, beside a Lua script in Redis and throttlecrab.
+    Throttle {
+        /// Acquires of each measurement.
+        #[arg(long, default_value_t = 400_000)]
+        requests: u64,
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Leave throttlecrab out, which takes minutes to build.
+        #[arg(long)]
+        no_throttlecrab: bool,
+    },
+    /// One limit over several servers, while things go wrong.
+    Fleet {
+        #[arg(long, default_value_t = 4)]
+        nodes: usize,
+        /// Clients at each node.
+        #[arg(long, default_value_t = 25)]
+        clients: usize,
+        /// How long each case takes.
+        #[arg(long, default_value_t = 20)]
+        seconds: u64,
+        /// Only cases whose name contains this.
+        #[arg(long)]
+        only: Option<String>,
+        /// Redis goes away instead.
+        #[arg(long)]
+        away: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -201,6 +232,30 @@ fn run(bench: Bench) -> io::Result<Option<Value>> {
         Bench::Memory { messages } => memory::run(messages)?,
         Bench::Priority { messages, rate } => priority::run(messages, rate)?,
         Bench::Reading => reading::run()?,
+        Bench::Throttle {
+            requests,
+            rounds,
+            no_throttlecrab,
+        } => throttle::run(throttle::Plan {
+            requests,
+            rounds,
+            has_crab: !no_throttlecrab,
+        })?,
+        Bench::Fleet { away: true, .. } => fleet::away::run()?,
+        Bench::Fleet {
+            nodes,
+            clients,
+            seconds,
+            only,
+            ..
+        } => {
+            let plan = fleet::Plan {
+                nodes,
+                clients,
+                seconds,
+            };
+            fleet::run(plan, only.as_deref())?
+        }
     };
     Ok(Some(last))
 }

@@ -251,7 +251,7 @@ fn spawn(data: &Path, config: Option<&Path>) -> io::Result<(Child, Listens)> {
 }
 
 /// The server's binary, beside this one.
-fn binary() -> io::Result<PathBuf> {
+pub fn binary() -> io::Result<PathBuf> {
     let this = std::env::current_exe()?;
     let path = this.with_file_name("outflow");
     if path.is_file() {

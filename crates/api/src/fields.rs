@@ -95,10 +95,20 @@ forms! {
         "minProperties": 1,
         "propertyNames": { "type": "string", "enum": [
             "isp", "carrier", "push", "host", "lane", "account", "pool", "ip", "sender_domain",
-            "brand", "tenant", "campaign", "class", "recipient", "worker", "global", "destination",
+            "brand", "tenant", "campaign", "class", "recipient", "worker", "key", "global",
+            "destination",
         ] },
         "additionalProperties": { "type": "string" },
     });
+    /// The key of a limit.
+    ThrottleKey: json!({ "type": "string", "minLength": 1, "maxLength": 256, "pattern": LINE });
+    /// A limit as people write it: `10/s`, `600/min`, `50k/day`; or a number a second.
+    RateText: json!({ "anyOf": [
+        { "type": "string", "maxLength": 200 },
+        { "type": "number", "exclusiveMinimum": 0 },
+    ] });
+    /// What becomes of a limit while the ledger of a fleet is away.
+    AwayWord: json!({ "type": "string", "enum": ["closed", "open", "local_share"] });
     /// States of messages, separated by commas.
     StateList: json!({ "type": "string", "pattern": format!("^({STATE}(,{STATE})*)?$") });
     /// Kinds of events, separated by commas.

@@ -10,7 +10,7 @@
 //! [`extract`], [`object`], [`bounded`], [`stamp`] (what requests bring); [`messages`]; what
 //! operators set: [`book`] (what is in force), [`changes`], [`accounts`],
 //! [`policies`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
-//! [`lanes`], [`limits`], [`dead_letters`], [`events`], [`notices`], [`health`]; then
+//! [`lanes`], [`limits`], [`throttle`], [`dead_letters`], [`events`], [`notices`], [`health`]; then
 //! [`chores`] (what happens by itself), [`document`] and [`fields`] (OpenAPI).
 
 pub mod accounts;
@@ -26,6 +26,7 @@ pub mod document;
 pub mod events;
 pub mod extract;
 pub mod fields;
+pub mod fleet;
 pub mod governed;
 pub mod grant;
 pub mod health;
@@ -41,6 +42,7 @@ pub mod serve;
 pub mod server;
 pub mod stamp;
 pub mod state;
+pub mod throttle;
 pub mod tokens;
 
 pub use book::{AccountSink, StartValues};

@@ -287,6 +287,8 @@ async fn set(
             "after": entry.raw_at(&matches, now),
         }),
     };
+    // All nodes hear of it before it is in force here.
+    state.share(&edit.id, edit.value.as_deref()).await?;
     entry.version = state.change(&caller.name, edit).await?;
     state.book.set_policy(&matches, Some(entry.clone()), now);
     drop(turn);
@@ -338,6 +340,7 @@ pub async fn remove(
         action: "policy.remove",
         detail: json!({ "before": before.raw_at(&matches, now) }),
     };
+    state.share(&edit.id, None).await?;
     state.change(&may.name, edit).await?;
     state.book.set_policy(&matches, None, now);
     Ok(StatusCode::NO_CONTENT)

@@ -21,6 +21,7 @@ use crate::dead_letters::{decide, list as dead_list};
 use crate::messages::{bulk, cancel, explain, get as message, list, raw, submit};
 use crate::problem::{Code, Problem};
 use crate::state::ApiState;
+use crate::throttle::{acquire, hold};
 use crate::{accounts, audit, document, events, health, lanes, limits, pauses, policies, tokens};
 
 /// The page that shows lanes live: one file, which asks for a token.
@@ -66,6 +67,9 @@ fn versioned() -> OpenApiRouter<ApiState> {
         .routes(routes!(decide::discard))
         .routes(routes!(tokens::list, tokens::add))
         .routes(routes!(tokens::remove))
+        .routes(routes!(acquire::acquire))
+        .routes(routes!(hold::release))
+        .routes(routes!(hold::pause))
         .routes(routes!(audit::list))
         .routes(routes!(events::listen))
 }

@@ -7,10 +7,12 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use outflow_core::time::Wall;
 use outflow_ports::control::Control;
+use outflow_ports::fleet::Fleet;
 use outflow_ports::intake::{Intake, Then};
 use outflow_ports::query::Query;
 use outflow_ports::receipts::Receipts;
 use outflow_ports::registry::{Kind, Registry, RegistryError};
+use outflow_ports::throttle::Throttling;
 use outflow_telemetry::Sink;
 use tokio::sync::Semaphore;
 
@@ -85,8 +87,11 @@ pub struct Parts {
     pub metrics: Arc<dyn Metrics>,
     pub readiness: Arc<dyn Readiness>,
     pub clock: Arc<dyn Clock>,
+    pub throttle: Arc<dyn Throttling>,
     pub start: StartValues,
     pub account_sink: Arc<dyn AccountSink>,
+    /// Whom policies are shared with; none on a machine of its own.
+    pub fleet: Option<Arc<dyn Fleet>>,
     /// Where the API tells of requests.
     pub telemetry: Arc<dyn Sink>,
     /// Where notices are published; a telemetry sink, to be given to the node.
@@ -108,6 +113,8 @@ pub struct Inner {
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) readiness: Arc<dyn Readiness>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) throttle: Arc<dyn Throttling>,
+    pub(crate) fleet: Option<Arc<dyn Fleet>>,
     pub(crate) bounds: Bounds,
     pub(crate) tokens: ArcSwap<Tokens>,
     pub(crate) naming: Naming,
@@ -174,6 +181,8 @@ impl ApiState {
             metrics: parts.metrics,
             readiness: parts.readiness,
             clock: parts.clock,
+            throttle: parts.throttle,
+            fleet: parts.fleet,
             bounds: parts.bounds,
             tokens: ArcSwap::from_pointee(tokens),
             naming: naming::of_this_process()?,

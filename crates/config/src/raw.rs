@@ -18,7 +18,7 @@ pub struct RawSettings {
     pub store: RawStore,
     pub ledger: RawLedger,
     pub smtp: RawListener,
-    pub throttle: RawListener,
+    pub throttle: RawThrottle,
     pub dns: RawDns,
     pub destinations: RawDestinations,
     /// Kept as values: each is read by itself, with its own problems.
@@ -70,9 +70,12 @@ pub struct RawStore {
 #[expect(missing_docs, reason = "the table of keys speaks of each field")]
 pub struct RawLedger {
     pub url: Option<String>,
+    pub cluster: bool,
+    pub prefix: String,
+    pub timeout: String,
 }
 
-/// `[smtp]` and `[throttle]`.
+/// `[smtp]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the table of keys speaks of each field")]
@@ -81,6 +84,19 @@ pub struct RawListener {
     pub tls_cert: Option<String>,
     pub tls_key: Option<String>,
     pub insecure: bool,
+}
+
+/// `[throttle]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawThrottle {
+    pub listen: Option<String>,
+    pub tls_cert: Option<String>,
+    pub tls_key: Option<String>,
+    pub insecure: bool,
+    pub connections_max: u32,
+    pub grants_log: Option<String>,
 }
 
 /// `[classes]`.

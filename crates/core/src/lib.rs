@@ -6,7 +6,8 @@
 //! [`policy`] (what may be sent when), [`ledger`] (how a fleet shares it), [`adapt`]
 //! (how much of it the far end bears);
 //! [`schedule`] (who goes next), [`pool`] (through which account); [`reply`], [`classify`], [`outcome`], [`retry`]
-//! (what became of it), [`tally`] (how often); [`engine`] ties them together.
+//! (what became of it), [`tally`] (how often); [`engine`] ties them together; [`throttle`]
+//! lends the same limits to others.
 
 pub mod account;
 pub mod adapt;
@@ -29,4 +30,5 @@ pub mod reply;
 pub mod retry;
 pub mod schedule;
 pub mod tally;
+pub mod throttle;
 pub mod time;

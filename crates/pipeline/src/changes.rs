@@ -1,8 +1,11 @@
 //! Changes that callers ask for and that have an answer.
 
+use outflow_core::class::Class;
 use outflow_core::engine::command::Command;
 use outflow_core::engine::event::Event;
+use outflow_core::engine::lend::{Lent, Want};
 use outflow_core::message::{Seq, State};
+use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::time::Now;
 use outflow_ports::control::{Bulk, Touched};
@@ -77,6 +80,19 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
             self.post(Event::Command(command));
         }
         count
+    }
+
+    /// Lends tokens of the node's limits.
+    pub fn lend(&mut self, now: &Now, wants: &[Want], class: Class) -> Lent {
+        let mut actions = Vec::new();
+        let lent = self.engine_mut().lend(now, wants, class, &mut actions);
+        self.carry_out(now, &mut actions);
+        lent
+    }
+
+    /// Slots that were lent come back.
+    pub fn take_back(&mut self, now: &Now, slots: &[(LimitKey, u32)]) {
+        self.engine_mut().take_back(now, slots);
     }
 
     /// Dead letters that are no longer kept.

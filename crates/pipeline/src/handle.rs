@@ -14,16 +14,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use outflow_core::account::AccountSpec;
+use outflow_core::class::Class;
 use outflow_core::engine::command::{Command, PauseId};
 use outflow_core::engine::event::Event;
 use outflow_core::engine::explain::Explanation;
+use outflow_core::engine::lend::{Lent, Want};
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
+use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::control::{Bulk, Control, Touched};
 use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
+use outflow_ports::lender::Lender;
 use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page, Query};
 
 use self::load::Load;
@@ -159,6 +163,21 @@ impl Query for Handle {
 
     fn depth(&self, then: Then<Depth>) {
         self.ask(Request::Depth { then });
+    }
+}
+
+impl Lender for Handle {
+    fn lend(&self, wants: Vec<Want>, class: Class, then: Then<Lent>) {
+        self.ask(Request::Lend { wants, class, then });
+    }
+
+    fn give_back(&self, slots: Vec<(LimitKey, u32)>) {
+        self.ask(Request::GiveBack { slots });
+    }
+
+    fn pause(&self, key: LimitKey, lasts: Nanos) {
+        let key = Arc::new(key);
+        self.post(Event::Paused { key, lasts });
     }
 }
 

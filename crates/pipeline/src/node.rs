@@ -254,6 +254,10 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         &self.engine
     }
 
+    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
     /// The ports, for questions.
     pub fn ports(&self) -> &Ports<S, L, T, R> {
         &self.ports
@@ -298,7 +302,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
     }
 
     /// Submits what the engine asked for. Whether an answer may be there at once.
-    fn carry_out(&mut self, now: &Now, actions: &mut Vec<Action>) -> bool {
+    pub(crate) fn carry_out(&mut self, now: &Now, actions: &mut Vec<Action>) -> bool {
         let mut paged = false;
         for action in actions.drain(..) {
             match action {

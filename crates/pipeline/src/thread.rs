@@ -213,6 +213,8 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Seat<S, L, T, R> {
                 then,
             } => then(node.bulk(bulk, matches, dry_run)),
             Request::Forget { seqs } => node.forget(now, seqs),
+            Request::Lend { wants, class, then } => then(node.lend(now, &wants, class)),
+            Request::GiveBack { slots } => node.take_back(now, &slots),
             Request::Post(event) => node.post(*event),
             Request::ShutDown { within } => self.close(now.mono, within),
             Request::Wake => {}

@@ -4,9 +4,9 @@
 //! time pass and how to break things. Time may be virtual or real: a case waits
 //! for answers, never for a fixed time, and says what must not be before when.
 //!
-//! Reading order: [`store`], [`ledger`], [`transport`].
+//! Reading order: [`store`], [`ledger`] (with [`guarantee`]), [`transport`].
 
-mod guarantee;
+pub mod guarantee;
 pub mod ledger;
 pub mod store;
 pub mod transport;

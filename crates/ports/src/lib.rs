@@ -7,15 +7,18 @@
 //! implementation must do.
 //!
 //! Reading order: [`store`], [`transport`], [`ledger`], [`resolver`]; what comes
-//! in: [`bounded`], [`naming`], [`draft`], [`intake`], [`query`], [`control`]; what is kept for people: [`receipts`],
+//! in: [`bounded`], [`naming`], [`draft`], [`intake`], [`query`], [`control`]; who asks before they
+//! act: [`throttle`], [`lender`]; what is kept for people: [`receipts`],
 //! [`registry`]; what is carried: [`parcel`], [`letter`]; then [`conformance`].
 
 pub mod bounded;
 pub mod conformance;
 pub mod control;
 pub mod draft;
+pub mod fleet;
 pub mod intake;
 pub mod ledger;
+pub mod lender;
 pub mod letter;
 pub mod naming;
 pub mod parcel;
@@ -24,4 +27,5 @@ pub mod receipts;
 pub mod registry;
 pub mod resolver;
 pub mod store;
+pub mod throttle;
 pub mod transport;

@@ -91,6 +91,11 @@ pub enum Event<'a> {
     /// DNS has not answered for as long as messages wait for it, or it answers
     /// again.
     Dns { is_away: bool },
+    /// The ledger of the fleet does not answer, or it answers again; `detail`
+    /// says what went wrong.
+    Ledger { is_away: bool, detail: &'a str },
+    /// What was asked of the ledger so far.
+    LedgerCounts(LedgerCounts),
     /// Something happened where messages are submitted over SMTP.
     Submission(Submission<'a>),
     /// Something else that a person may want to read, from a part of the server
@@ -347,4 +352,15 @@ impl Submission<'_> {
             | Self::Refused { peer, .. } => *peer,
         }
     }
+}
+
+/// What was asked of the ledger so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LedgerCounts {
+    /// Questions sent together and answered.
+    pub round_trips: u64,
+    /// Tokens leased.
+    pub leased: u64,
+    /// Tokens that went back unused.
+    pub given_back: u64,
 }

@@ -83,9 +83,9 @@ metrics! {
     SESSIONS = Gauge "outflow_sessions" []
         "Sessions of all accounts, open or opening.";
     LIMIT_WAIT = Histogram "outflow_limit_wait_seconds" ["scope"]
-        "Time that the first message of a flow waited at a limit of this scope, counted when it may go on; one that did not wait is not counted. `account` is the wait at a pool's gate: for an account whose limits are open and that has a session. Limits on a product have all their scopes: `ip/isp`.";
+        "Time that the first message of a flow waited at a limit of this scope, counted when it may go on; one that did not wait is not counted. `account` is the wait at a pool's gate: for an account whose limits are open and that has a session. Limits on a product have all their scopes: `ip/isp`. Requests to the throttle that waited are counted here as well; `key` are limits with numbers of their own.";
     LIMIT_REFUSED = Counter "outflow_limit_refused_total" ["scope"]
-        "How often the first message of a flow came to a limit of this scope and had to wait there. `account` is the gate of a pool, as above; `recipient` counts messages that stepped aside for a limit of their recipient.";
+        "How often the first message of a flow came to a limit of this scope and had to wait there. `account` is the gate of a pool, as above; `recipient` counts messages that stepped aside for a limit of their recipient. Requests that the throttle refused or made wait are counted here as well.";
     LIMIT_TOKENS = Gauge "outflow_limit_tokens" ["limit"]
         "What a limit would admit at once now. `other` is the sum of those beyond the bound on labels.";
     LIMIT_RATE = Gauge "outflow_limit_rate" ["limit"]
@@ -104,6 +104,14 @@ metrics! {
         "1 while the store does not take records and nothing is sent, else 0.";
     DNS_AWAY = Gauge "outflow_dns_away" []
         "1 while no DNS server has answered for as long as messages wait for it (`dns.patience`), else 0. It is back when the next question is answered.";
+    LEDGER_AWAY = Gauge "outflow_ledger_away" []
+        "1 while the ledger of the fleet does not answer and each limit goes on as its policy says (`when_away`), else 0.";
+    LEDGER_ROUND_TRIPS = Counter "outflow_ledger_round_trips_total" []
+        "Questions to the ledger of the fleet, each for any number of limits, that were answered.";
+    LEDGER_LEASED = Counter "outflow_ledger_tokens_leased_total" []
+        "Tokens that this node leased from the ledger.";
+    LEDGER_GIVEN_BACK = Counter "outflow_ledger_tokens_given_back_total" []
+        "Leased tokens that this node gave back unused.";
     ALERTS = Counter "outflow_alerts_total" ["alert"]
         "Things that a person should know: `store_failing`, `store_recovered`, `ledger_away`, `authentication` (an account's log-in is refused), `worker_lost` (a delivery got no answer by its deadline).";
     HTTP_REQUESTS = Counter "outflow_http_requests_total" ["method", "route", "status"]
@@ -120,8 +128,18 @@ metrics! {
         "Tokens that were shown at the submission port: `known`, `refused`.";
     SUBMISSION_REFUSED = Counter "outflow_submission_refused_total" ["reply"]
         "Replies of the submission port that said no or later, by code and enhanced status: `452 4.3.1`. What each means is in the page on submission.";
+    THROTTLE_ACQUIRES = Counter "outflow_throttle_acquires_total" ["result"]
+        "Requests to the throttle, over HTTP and over the Redis protocol: `granted` (at once or after a wait), `refused` (for now or for good), `failed` (they made no sense).";
+    THROTTLE_WAITED = Counter "outflow_throttle_waited_total" []
+        "Requests to the throttle that had to wait on the server.";
+    THROTTLE_WAITING = Gauge "outflow_throttle_waiting" []
+        "Requests to the throttle that wait on the server now.";
+    THROTTLE_KEYS = Gauge "outflow_throttle_keys" []
+        "Limits that the throttle keeps now. Idle ones are dropped.";
+    THROTTLE_PERMITS = Gauge "outflow_throttle_permits" []
+        "Permits for concurrency limits that are held now.";
     LOG_LINES_DROPPED = Counter "outflow_log_lines_dropped_total" ["log"]
-        "Lines that were not written because their writer did not keep up: of the `server` log, of the log of `attempts`.";
+        "Lines that were not written because their writer did not keep up: of the `server` log, of the log of `attempts`, of the log of `grants`.";
     BUILD_INFO = Gauge "outflow_build_info" ["version"]
         "Always 1; says which version runs.";
 }

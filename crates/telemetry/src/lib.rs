@@ -17,6 +17,7 @@ pub mod declarations;
 mod destinations;
 mod exposition;
 mod histogram;
+mod ledger;
 mod line;
 mod log_file;
 pub mod logs;

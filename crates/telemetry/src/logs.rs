@@ -147,6 +147,17 @@ impl Logs {
                     false => "DNS answers again",
                 },
             ),
+            Event::Ledger { is_away, detail } => {
+                let text = match is_away {
+                    true => "the ledger is away: each limit goes on as its policy says (when_away)",
+                    false => "the ledger is back",
+                };
+                line.text("text", text);
+                if *is_away {
+                    line.text("error", detail);
+                }
+            }
+            Event::LedgerCounts(_) => {}
             Event::Submission(what) => {
                 line.text("what", what.as_str());
                 line.show("peer", &what.peer());
@@ -251,7 +262,7 @@ pub fn level(event: &Event<'_>) -> Level {
     match event {
         Event::Alert(Alert::StoreFailing | Alert::Authentication { .. }) => Level::Error,
         Event::Alert(Alert::StoreRecovered) => Level::Info,
-        Event::Dns { is_away: true } => Level::Warn,
+        Event::Dns { is_away: true } | Event::Ledger { is_away: true, .. } => Level::Warn,
         Event::Alert(_) | Event::Died { .. } | Event::IntakeRefused { .. } => Level::Warn,
         Event::Requested(request) if request.status >= 500 => Level::Warn,
         Event::Noted { level, .. } => *level,
@@ -265,12 +276,14 @@ pub fn level(event: &Event<'_>) -> Level {
         | Event::Paused { .. }
         | Event::Resumed { .. }
         | Event::Dns { is_away: false }
+        | Event::Ledger { is_away: false, .. }
         | Event::Swept { .. } => Level::Info,
         Event::Accepted { .. }
         | Event::Attempted(_)
         | Event::Deferred { .. }
         | Event::Settled(_)
         | Event::Committed(_)
+        | Event::LedgerCounts(_)
         | Event::Submission(_)
         | Event::Requested(_) => Level::Debug,
     }
@@ -304,6 +317,9 @@ pub fn name(event: &Event<'_>) -> &'static str {
         Event::Requested(_) => "requested",
         Event::Dns { is_away: true } => "dns_away",
         Event::Dns { is_away: false } => "dns_back",
+        Event::Ledger { is_away: true, .. } => "ledger_away",
+        Event::Ledger { is_away: false, .. } => "ledger_back",
+        Event::LedgerCounts(_) => "ledger_counts",
         Event::Submission(_) => "submission",
         Event::Noted { .. } => "noted",
     }

@@ -13,12 +13,13 @@ use outflow_core::retry::schedule::DeathCause;
 use crate::catalogue::{Event, IntakeRefusal, Settled};
 use crate::destinations::Destinations;
 use crate::histogram::{Histogram, LONG, SHORT};
+use crate::ledger::Ledger;
 use crate::requests::Requests;
 use crate::sink::{Sink, Slot};
 use crate::submissions::Submissions;
 
 pub use crate::exposition::CONTENT_TYPE;
-pub use crate::snapshot::{Depth, LimitNow, Snapshot};
+pub use crate::snapshot::{Depth, LimitNow, Snapshot, ThrottleNow};
 
 /// The states in which a message can end.
 pub(crate) const FINAL: [State; 6] = [
@@ -91,6 +92,7 @@ pub struct Metrics {
     pub(crate) bytes: AtomicU64,
     pub(crate) store_failing: AtomicBool,
     pub(crate) dns_away: AtomicBool,
+    pub(crate) ledger: Ledger,
     pub(crate) alerts: [AtomicU64; ALERTS.len()],
     pub(crate) requests: Requests,
     pub(crate) submissions: Submissions,
@@ -116,6 +118,7 @@ impl Metrics {
             bytes: AtomicU64::new(0),
             store_failing: AtomicBool::new(false),
             dns_away: AtomicBool::new(false),
+            ledger: Ledger::default(),
             alerts: Default::default(),
             requests: Requests::default(),
             submissions: Submissions::default(),
@@ -195,6 +198,8 @@ impl Sink for Metrics {
             }
             Event::Requested(request) => self.requests.count(request),
             Event::Dns { is_away } => self.dns_away.store(*is_away, Relaxed),
+            Event::Ledger { is_away, .. } => self.ledger.set_away(*is_away),
+            Event::LedgerCounts(counts) => self.ledger.set_counts(counts),
             Event::Submission(what) => self.submissions.count(what),
             Event::Started(_)
             | Event::Stopping

@@ -15,7 +15,7 @@ use crate::destinations::OTHER;
 use crate::exposition::Exposition;
 use crate::histogram::Reading;
 use crate::metrics::{ALERTS, CAUSES, Counts, FINAL, Metrics};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, ThrottleNow};
 
 impl Metrics {
     /// All metrics as text; [`CONTENT_TYPE`](crate::metrics::CONTENT_TYPE) is
@@ -123,11 +123,16 @@ impl Metrics {
         page.histogram(&declared::STORE_COMMIT, &[], &self.commit_seconds.read());
         let failing = u64::from(self.store_failing.load(Relaxed));
         let dns_away = u64::from(self.dns_away.load(Relaxed));
+        let ledger = self.ledger.counts();
         for (metric, count) in [
             (&declared::STORE_RECORDS, self.records.load(Relaxed)),
             (&declared::STORE_BYTES, self.bytes.load(Relaxed)),
             (&declared::STORE_FAILING, failing),
             (&declared::DNS_AWAY, dns_away),
+            (&declared::LEDGER_AWAY, u64::from(self.ledger.is_away())),
+            (&declared::LEDGER_ROUND_TRIPS, ledger.round_trips),
+            (&declared::LEDGER_LEASED, ledger.leased),
+            (&declared::LEDGER_GIVEN_BACK, ledger.given_back),
         ] {
             page.begin(metric);
             page.count(metric, &[], count);
@@ -150,12 +155,33 @@ impl Metrics {
             page.histogram(metric, &[method, route], reading);
         });
         self.submissions.render(page);
+        render_throttle(page, &now.throttle);
         page.begin(&declared::LOG_LINES_DROPPED);
-        for (log, dropped) in ["server", "attempts"].iter().zip(now.lines_dropped) {
+        for (log, dropped) in ["server", "attempts", "grants"]
+            .iter()
+            .zip(now.lines_dropped)
+        {
             page.count(&declared::LOG_LINES_DROPPED, &[log], dropped);
         }
         page.begin(&declared::BUILD_INFO);
         page.count(&declared::BUILD_INFO, &[self.version], 1);
+    }
+}
+
+fn render_throttle(page: &mut Exposition, now: &ThrottleNow) {
+    let metric = &declared::THROTTLE_ACQUIRES;
+    page.begin(metric);
+    for (result, count) in ["granted", "refused", "failed"].iter().zip(now.results) {
+        page.count(metric, &[result], count);
+    }
+    for (metric, count) in [
+        (&declared::THROTTLE_WAITED, now.waited),
+        (&declared::THROTTLE_WAITING, now.waiting),
+        (&declared::THROTTLE_KEYS, now.keys),
+        (&declared::THROTTLE_PERMITS, now.permits),
+    ] {
+        page.begin(metric);
+        page.count(metric, &[], count);
     }
 }
 

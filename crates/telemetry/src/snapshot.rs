@@ -32,6 +32,21 @@ pub struct LimitNow {
     pub rate: Option<f64>,
 }
 
+/// The throttle: what was counted since the start, and what is so now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThrottleNow {
+    /// Requests that were granted, refused, or made no sense.
+    pub results: [u64; 3],
+    /// Requests that had to wait.
+    pub waited: u64,
+    /// Requests that wait now.
+    pub waiting: u64,
+    /// Limits that are kept now.
+    pub keys: u64,
+    /// Permits that are held now.
+    pub permits: u64,
+}
+
 /// What is so now.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
@@ -49,6 +64,9 @@ pub struct Snapshot {
     pub accounts: Vec<AccountMeter>,
     /// How long heads waited: `Engine::limit_waits`.
     pub waits: Vec<(ScopeSet, Waits)>,
-    /// Lines that the server's log and the log of attempts dropped.
-    pub lines_dropped: [u64; 2],
+    /// What the throttle was asked.
+    pub throttle: ThrottleNow,
+    /// Lines that the server's log, the log of attempts and that of grants
+    /// dropped.
+    pub lines_dropped: [u64; 3],
 }

@@ -101,7 +101,9 @@ impl Client {
         let bytes = body.read_to_vec().map_err(|error| {
             Failure::Other(format!("the answer of the server broke off: {error}"))
         })?;
-        if status.is_success() {
+        // A throttle that refuses is an answer, not a problem.
+        let is_refusal = status.as_u16() == 429 && bytes.starts_with(b"{\"granted\":false");
+        if status.is_success() || is_refusal {
             return Ok(Answer { bytes });
         }
         let problem = serde_json::from_slice::<Problem>(&bytes).ok();

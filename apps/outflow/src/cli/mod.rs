@@ -40,6 +40,7 @@ mod table;
 mod target;
 #[cfg(test)]
 mod tests;
+mod throttle;
 mod tokens;
 mod watch;
 mod when;
@@ -106,6 +107,9 @@ pub enum Command {
     /// What was given up: look at it, then replay or discard it.
     #[command(subcommand)]
     DeadLetters(dead_letters::Command),
+    /// Ask before acting: take limits, give them back.
+    #[command(subcommand)]
+    Throttle(throttle::Command),
     /// Who may do what.
     #[command(subcommand)]
     Tokens(tokens::Command),
@@ -142,6 +146,7 @@ fn act(command: &Command, options: &GlobalOptions) -> Result<(), Failure> {
         Command::Accounts(command) => accounts::run(command, &session),
         Command::Policies(command) => policies::run(command, &session),
         Command::DeadLetters(command) => dead_letters::run(command, &session),
+        Command::Throttle(command) => throttle::run(command, &session),
         Command::Tokens(command) => tokens::run(command, &session),
         Command::Audit(arguments) => audit::run(arguments, &session),
         Command::Classify(_) => Ok(()),

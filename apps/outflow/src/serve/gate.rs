@@ -37,17 +37,18 @@ struct Before {
 }
 
 /// Changes a node, also before it is there.
-#[derive(Debug)]
 pub struct Gate {
     handle: Handle,
+    throttle: Arc<outflow_throttle::Service>,
     before: Mutex<Option<Before>>,
 }
 
 impl Gate {
     /// Closed: what is set waits.
-    pub fn new(handle: Handle) -> Self {
+    pub fn new(handle: Handle, throttle: Arc<outflow_throttle::Service>) -> Self {
         Self {
             handle,
+            throttle,
             before: Mutex::new(Some(Before::default())),
         }
     }
@@ -94,6 +95,7 @@ impl Gate {
 
 impl Control for Gate {
     fn set_policies(&self, policies: Policies) {
+        self.throttle.set_policies(policies.clone());
         if !self.kept(|before| before.policies.clone_from(&policies)) {
             self.handle.set_policies(policies);
         }

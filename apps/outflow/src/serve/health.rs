@@ -26,6 +26,7 @@ pub struct Health {
     store_failing: AtomicBool,
     closing: AtomicBool,
     dns_away: AtomicBool,
+    ledger_away: AtomicBool,
     /// When the store last did not take messages, in milliseconds since the
     /// start.
     refused_ms: AtomicU64,
@@ -42,6 +43,7 @@ impl Health {
             store_failing: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             dns_away: AtomicBool::new(false),
+            ledger_away: AtomicBool::new(false),
             refused_ms: AtomicU64::new(NEVER),
         }
     }
@@ -83,10 +85,15 @@ impl Readiness for Health {
     }
 
     fn notes(&self) -> Vec<String> {
-        let is_away = self.dns_away.load(Relaxed);
-        let note = "no DNS server answers: domains that are not well known count as their own \
-                    destination, and mail straight to their servers waits";
-        is_away.then(|| note.to_owned()).into_iter().collect()
+        let dns = "no DNS server answers: domains that are not well known count as their own \
+                   destination, and mail straight to their servers waits";
+        let ledger = "the ledger is away: limits that are shared over the fleet go on as their \
+                      policies say (when_away)";
+        let notes = [(&self.dns_away, dns), (&self.ledger_away, ledger)];
+        let notes = notes
+            .into_iter()
+            .filter(|(is_away, _)| is_away.load(Relaxed));
+        notes.map(|(_, note)| note.to_owned()).collect()
     }
 }
 
@@ -101,6 +108,7 @@ impl Sink for Health {
                 ..
             } => self.refused_ms.store(self.now_ms(), Relaxed),
             Event::Dns { is_away } => self.dns_away.store(*is_away, Relaxed),
+            Event::Ledger { is_away, .. } => self.ledger_away.store(*is_away, Relaxed),
             Event::Stopping => self.closing.store(true, Relaxed),
             _ => {}
         }

@@ -6,22 +6,27 @@ use std::time::Duration;
 
 use outflow_core::class::Class;
 use outflow_core::message::{Channel, State};
+use outflow_core::policy::scope_set::ScopeSet;
+use outflow_core::schedule::waits::Waits;
 use outflow_pipeline::{Handle, Meters};
 use outflow_ports::intake::Then;
 use outflow_ports::query::{Depth, LaneView, LimitView, Query};
 use outflow_telemetry::snapshot::{self, LimitNow};
 use outflow_telemetry::{AttemptLog, Logs, Metrics, Snapshot};
+use outflow_throttle::Counts;
 
 /// A node that is slower than this is left out of the page.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Renders the page.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MetricsPage {
     /// What was counted.
     pub metrics: Arc<Metrics>,
     /// Who knows what is so now.
     pub node: Handle,
+    /// Who counts what is asked before it is done.
+    pub throttle: Arc<outflow_throttle::Service>,
     /// The server's log.
     pub logs: Arc<Logs>,
     /// The log of attempts.
@@ -41,6 +46,7 @@ impl MetricsPage {
         let depth = asked(|then| self.node.depth(then)).unwrap_or_default();
         let lanes = asked(|then| self.node.lanes(then)).unwrap_or_default();
         let limits = asked(|then| self.node.limits(then)).unwrap_or_default();
+        let counts = self.throttle.counts();
         let meters: Meters = asked(|then| self.node.meters(then)).unwrap_or_default();
         Snapshot {
             queue: queue(&depth),
@@ -49,13 +55,39 @@ impl MetricsPage {
             sessions: lanes.iter().map(|lane| u64::from(lane.sessions)).sum(),
             limits: most_wanted_first(limits),
             accounts: meters.accounts,
-            waits: meters.waits,
+            waits: together(meters.waits, &counts.waits),
+            throttle: throttle_now(&counts),
             lines_dropped: [
                 self.logs.dropped(),
                 self.attempts.as_ref().map_or(0, |log| log.dropped()),
+                self.throttle.log_dropped(),
             ],
         }
     }
+}
+
+fn throttle_now(counts: &Counts) -> snapshot::ThrottleNow {
+    snapshot::ThrottleNow {
+        results: [counts.granted, counts.refused, counts.failed],
+        waited: counts.waited,
+        waiting: counts.waiting,
+        keys: counts.keys,
+        permits: counts.permits,
+    }
+}
+
+/// Flows and requests to the throttle that were held up, by the same scopes.
+fn together(
+    mut flows: Vec<(ScopeSet, Waits)>,
+    requests: &[(ScopeSet, Waits)],
+) -> Vec<(ScopeSet, Waits)> {
+    for (scopes, waits) in requests {
+        match flows.iter_mut().find(|(other, _)| other == scopes) {
+            Some((_, same)) => same.merge(waits),
+            None => flows.push((*scopes, *waits)),
+        }
+    }
+    flows
 }
 
 fn asked<T: Send + 'static>(question: impl FnOnce(Then<T>)) -> Option<T> {

@@ -5,13 +5,14 @@
 //! force before the first send); the node's ports: [`timed_store`], [`transports`], [`troubles`] and
 //! [`accounts`] with [`relays`] and [`exchangers`], [`resolver`]; what is told:
 //! [`logs`] and [`paced`], [`metrics`], [`health`], [`dns_watch`], [`deliveries`]; [`submission`] (messages
-//! over SMTP); [`files`], [`memory`], [`tls`], [`unbuilt`].
+//! over SMTP); [`throttle`] (limits for others); [`files`], [`memory`], [`tls`], [`unbuilt`].
 
 pub mod accounts;
 pub mod deliveries;
 pub mod dns_watch;
 pub mod exchangers;
 pub mod files;
+pub mod fleet;
 pub mod gate;
 pub mod health;
 pub mod logs;
@@ -22,6 +23,7 @@ pub mod relays;
 pub mod resolver;
 pub mod server;
 pub mod submission;
+pub mod throttle;
 pub mod timed_store;
 pub mod tls;
 pub mod transports;
@@ -167,6 +169,9 @@ fn greet(settings: &Settings, server: &Server, started: Instant) {
     say!("address   {}", server.url());
     if let Some(smtp) = server.smtp {
         say!("smtp      {smtp} (any user, a token as the password)");
+    }
+    if let Some(throttle) = server.throttle {
+        say!("throttle  {throttle} (Redis protocol; AUTH with a token)");
     }
     match &server.token {
         Some(path) => say!("token     {} (administrator)", path.display()),

@@ -15,16 +15,17 @@ use outflow_config::valid::machine;
 use outflow_config::{Settings, TransportSettings};
 use outflow_core::entropy::Entropy;
 use outflow_core::time::{Nanos, Now};
+use outflow_ledger_redis::{RedisLedger, SettingsError};
 use outflow_pipeline::thread::{Ended, Surroundings};
 use outflow_pipeline::{Handle, Ports, handle};
-use outflow_ports::ledger::NoLedger;
 use outflow_resolver_dns::DnsResolver;
 use outflow_store_embedded::record::{KeptReceipts, RecordSettings};
 use outflow_store_embedded::{EmbeddedStore, OpenError, Opened};
+use outflow_telemetry::sink::Sink;
 use outflow_transport_sandbox::{Sandbox, SandboxHandle};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
@@ -32,10 +33,12 @@ use super::accounts::Accounts;
 use super::deliveries::Deliveries;
 use super::dns_watch;
 use super::files::{self, FilesError};
+use super::fleet::{self, NodeLedger, SharedPolicies};
 use super::logs::{LogError, Telling};
 use super::memory;
 use super::resolver::{self, DirectoryError};
 use super::submission;
+use super::throttle;
 use super::timed_store::TimedStore;
 use super::tls::{Certificate, Speaking, TlsError};
 use super::transports::Transports;
@@ -59,6 +62,8 @@ pub enum ServeError {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    #[error("ledger.url: {0}")]
+    Ledger(#[from] SettingsError),
     #[error(transparent)]
     Start(#[from] StartError),
     #[error("{path}: {error}", path = .path.display())]
@@ -90,6 +95,8 @@ pub struct Server {
     pub address: SocketAddr,
     /// Where it takes messages over SMTP.
     pub smtp: Option<SocketAddr>,
+    /// Where the throttle listens.
+    pub throttle: Option<SocketAddr>,
     /// What the store found.
     pub opened: Opened,
     /// Where the administrator's token is, if it is there.
@@ -98,6 +105,7 @@ pub struct Server {
     pub sandbox: SandboxHandle,
     /// Whether nothing can leave the machine.
     pub is_sandboxed: bool,
+    asked: Arc<outflow_throttle::Service>,
     accounts: Arc<Accounts>,
     certificates: Arc<Vec<Certificate>>,
     is_secure: bool,
@@ -109,6 +117,7 @@ pub struct Server {
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
     submitting: Option<JoinHandle<()>>,
+    throttling: Option<JoinHandle<()>>,
     runtime: Runtime,
 }
 
@@ -119,6 +128,7 @@ impl Server {
         log: impl io::Write + Send + 'static,
     ) -> Result<Self, ServeError> {
         let data_dir = settings.server.data_dir.clone();
+        let is_fresh = is_empty(&data_dir);
         make_private(&data_dir)?;
         let (node, inbox) = handle::open();
         let waker = node.waker();
@@ -131,13 +141,27 @@ impl Server {
         let runtime = runtime()?;
         let executor = runtime.handle().clone();
         let directory = resolver::directory(settings, executor.clone())?;
+        let shared = fleet::ledger(&settings.ledger, &executor)?;
+        let waker = node.waker();
+        let ledger = NodeLedger::of(shared.as_ref(), Arc::new(move || waker.wake()));
+        let policies = shared
+            .clone()
+            .map(|ledger| SharedPolicies::new(ledger, executor.clone()));
         let waker = node.waker();
         let wake = Arc::new(move || waker.wake());
         let dns = DnsResolver::new(Arc::clone(&directory), executor.clone(), wake);
         let handle = sandbox.handle();
         let watched_dns = Arc::clone(&directory);
-        let (wiring, smtp) = Wiring::new(settings, &telling, node, handle, directory, executor);
-        let state = ApiState::new(wiring.parts(settings, &store, &telling))?;
+        let counters = throttle::Counters {
+            ledger: shared.as_ref(),
+            node: node.clone(),
+        };
+        let asked = throttle::start(settings, is_fresh, counters, &telling)?;
+        let ways = (node, Arc::clone(&asked));
+        let (wiring, smtp) = Wiring::new(settings, &telling, ways, handle, directory, executor);
+        let mut parts = wiring.parts(settings, &store, &telling);
+        parts.fleet = policies.map(|it| Arc::new(it) as _);
+        let state = ApiState::new(parts)?;
         let sink = Arc::clone(&wiring.sink);
         let (certificate, speaking) =
             Certificate::read("server", listener.tls.as_ref(), &[b"http/1.1"], sink)?;
@@ -149,16 +173,22 @@ impl Server {
             submission::bind(&runtime, settings, listener, &state, intake, sink)
         });
         let submission = submission.transpose()?;
+        let resp = settings.throttle.listener.as_ref().map(|listener| {
+            let (throttle, sink) = (Arc::clone(&asked), Arc::clone(&wiring.sink));
+            throttle::bind(&runtime, settings, listener, &state, throttle, sink)
+        });
+        let resp = resp.transpose()?;
         let ports = Ports {
             store: TimedStore {
                 store,
                 sink: Arc::clone(&wiring.sink),
             },
-            ledger: NoLedger,
+            ledger,
             transport: Transports::new(wiring.carriers.clone(), sandbox, smtp),
             resolver: dns,
         };
         let dns_sink = Arc::clone(&wiring.sink);
+        let ledger_sink = Arc::clone(&wiring.sink);
         let (gate, sink, engine) = (wiring.gate, wiring.sink, settings.engine());
         let begin = move |now: &Now| gate.begin(now, engine, ports, sink);
         let thread = outflow_pipeline::thread::spawn(inbox, surroundings()?, begin);
@@ -171,6 +201,9 @@ impl Server {
             dns_sink,
             until(stopped.clone()),
         ));
+        if let Some(shared) = shared {
+            share(&runtime, shared, &state, ledger_sink, &stopped);
+        }
         let is_secure = speaking.borrow().is_some();
         let smtp = submission.as_ref().map(|it| it.address);
         let mut submitting = None;
@@ -179,10 +212,19 @@ impl Server {
             submitting = Some(runtime.spawn(serving));
             certificates.push(submission.certificate);
         }
+        let throttle = resp.as_ref().map(|it| it.address);
+        let mut throttling = None;
+        if let Some(resp) = resp {
+            let serving = resp.intake.serve(until(stopped.clone()));
+            throttling = Some(runtime.spawn(serving));
+            certificates.push(resp.certificate);
+        }
         let serving = runtime.spawn(serve(listener, state.clone(), speaking, stopped));
         let server = Self {
             address,
             smtp,
+            throttle,
+            asked,
             opened,
             token,
             sandbox: wiring.sandbox,
@@ -198,6 +240,7 @@ impl Server {
             stop,
             serving,
             submitting,
+            throttling,
             runtime,
         };
         files::write_address(&server.data_dir, &server.url())?;
@@ -259,12 +302,16 @@ impl Server {
             ended.await.unwrap_or(End::Panicked)
         });
         self.state.close();
+        self.asked.close();
         self.stop.send_replace(true);
         let serving = &mut self.serving;
         // A task that panicked has nothing more to say.
         let _ = self.runtime.block_on(serving);
         if let Some(submitting) = &mut self.submitting {
             let _ = self.runtime.block_on(submitting);
+        }
+        if let Some(throttling) = &mut self.throttling {
+            let _ = self.runtime.block_on(throttling);
         }
         self.runtime.shutdown_timeout(FAREWELL);
         files::remove_address(&self.data_dir);
@@ -308,6 +355,22 @@ fn runtime() -> Result<Runtime, ServeError> {
         .map_err(ServeError::System)
 }
 
+/// Follows what other nodes set, and tells how the ledger is.
+fn share(
+    runtime: &Runtime,
+    ledger: RedisLedger,
+    state: &ApiState,
+    sink: Arc<dyn Sink>,
+    stopped: &watch::Receiver<bool>,
+) {
+    let changed = Arc::new(Notify::new());
+    let following =
+        outflow_api::fleet::run(state.clone(), Arc::clone(&changed), until(stopped.clone()));
+    runtime.spawn(following);
+    runtime.spawn(fleet::hear(ledger.clone(), changed, until(stopped.clone())));
+    runtime.spawn(fleet::watch(ledger, sink, until(stopped.clone())));
+}
+
 fn bind(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
     let failed = |error| ServeError::Listen {
         address,
@@ -322,7 +385,7 @@ fn bind(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, SocketAd
 
 /// Tells how the node's thread ended, once the store is closed.
 fn watched(
-    thread: thread::JoinHandle<Ended<TimedStore, NoLedger, Transports, DnsResolver>>,
+    thread: thread::JoinHandle<Ended<TimedStore, NodeLedger, Transports, DnsResolver>>,
 ) -> Result<oneshot::Receiver<End>, ServeError> {
     let (sender, ended) = oneshot::channel();
     let watch = move || {
@@ -353,6 +416,14 @@ fn surroundings() -> Result<Surroundings, ServeError> {
         // All of them go to the sinks as well.
         alert: Box::new(|_| ()),
     })
+}
+
+/// Whether nothing was ever kept in a directory.
+fn is_empty(dir: &Path) -> bool {
+    match fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
 }
 
 /// Messages of others are in it.

@@ -47,6 +47,8 @@ pub struct Wiring {
     pub node: Handle,
     /// The way to change it, also before it begins.
     pub gate: Arc<Gate>,
+    /// Who is asked before something is done.
+    pub throttle: Arc<outflow_throttle::Service>,
     /// Who carries whose messages.
     pub carriers: Carriers,
     /// To look into the sandbox.
@@ -66,7 +68,7 @@ impl Wiring {
     pub fn new(
         settings: &Settings,
         telling: &Telling,
-        node: Handle,
+        (node, throttle): (Handle, Arc<outflow_throttle::Service>),
         sandbox: SandboxHandle,
         directory: Arc<Directory>,
         runtime: runtime::Handle,
@@ -98,7 +100,8 @@ impl Wiring {
             known: Mutex::default(),
         };
         let wiring = Self {
-            gate: Arc::new(Gate::new(node.clone())),
+            gate: Arc::new(Gate::new(node.clone(), Arc::clone(&throttle))),
+            throttle,
             node,
             carriers,
             sandbox,
@@ -134,13 +137,16 @@ impl Wiring {
             metrics: Arc::new(MetricsPage {
                 metrics: Arc::clone(&telling.metrics),
                 node: self.node.clone(),
+                throttle: Arc::clone(&self.throttle),
                 logs: Arc::clone(&telling.logs),
                 attempts: telling.attempts.clone(),
             }),
             readiness: Arc::clone(&self.health) as _,
             clock: Arc::new(SystemClock),
+            throttle: Arc::clone(&self.throttle) as _,
             start: start_values(settings),
             account_sink: Arc::clone(&self.accounts) as _,
+            fleet: None,
             telemetry: Arc::clone(&self.sink),
             events: Arc::clone(&self.events),
             bounds: bounds(&settings.server),

@@ -73,7 +73,6 @@ fn what_is_not_built_is_refused_at_the_start() {
     let place = Place::new("unbuilt");
     for (settings, said) in [
         ("[ledger]\nurl = \"redis://localhost\"\n", "ledger.url"),
-        ("[throttle]\nlisten = \"127.0.0.1:0\"\n", "throttle.listen"),
         ("[serverr]\n", "server"),
     ] {
         place.configure(settings);

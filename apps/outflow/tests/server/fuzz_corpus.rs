@@ -8,6 +8,8 @@ use std::path::Path;
 
 #[path = "../../../../fuzz/targets/journal.rs"]
 mod journal;
+#[path = "../../../../fuzz/targets/resp.rs"]
+mod resp;
 #[path = "../../../../fuzz/targets/settings.rs"]
 mod settings;
 #[path = "../../../../fuzz/targets/smtp_commands.rs"]
@@ -100,6 +102,11 @@ fn a_damaged_journal_is_read_or_refused() {
 #[test]
 fn damaged_settings_are_read_or_refused() {
     run("settings", settings::run);
+}
+
+#[test]
+fn whatever_a_client_of_the_throttle_says_is_answered_or_refused() {
+    run("resp", resp::run);
 }
 
 #[test]

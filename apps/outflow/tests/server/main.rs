@@ -17,6 +17,7 @@ mod disk_full;
 mod dns;
 mod failing_disk;
 mod first;
+mod fleet;
 mod fuzz_corpus;
 mod kills;
 mod limits;
@@ -24,6 +25,7 @@ mod logins;
 mod mail_kills;
 mod mx;
 mod operators;
+mod peers;
 #[allow(dead_code, reason = "the tests of the transport use the rest")]
 #[path = "../../../../crates/transport-smtp/tests/smtp/postfix_server.rs"]
 mod postfix_server;
@@ -32,6 +34,10 @@ mod process;
 #[path = "../../../../crates/transport-smtp/tests/smtp/programs.rs"]
 mod programs;
 mod receiver;
+mod recipes;
+#[allow(dead_code, reason = "the tests of the ledger use the rest")]
+#[path = "../../../../crates/ledger-redis/tests/redis/server.rs"]
+mod redis_server;
 mod sink;
 #[path = "../../../../crates/transport-smtp/tests/smtp/smtp_sink.rs"]
 mod smtp_sink;
@@ -39,4 +45,6 @@ mod stops;
 mod submission;
 mod submission_counts;
 mod submitter;
+mod throttle;
+mod throttle_fleet;
 mod tls;

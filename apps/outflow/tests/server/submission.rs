@@ -10,6 +10,7 @@ use rcgen::generate_simple_self_signed;
 use serde_json::{Value, json};
 
 use crate::client::Client;
+use crate::peers::peer;
 use crate::process::{Place, Server, listed, show, wait_for, wait_state};
 use crate::smtp_sink::SmtpSink;
 
@@ -175,15 +176,7 @@ fn said(output: &Output) -> String {
 
 /// Where `scripts/fetch-peers` puts nodemailer.
 fn nodemailer() -> String {
-    let home = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache");
-    let cache = std::env::var_os("XDG_CACHE_HOME").filter(|cache| !cache.is_empty());
-    let cache = cache.map_or_else(home, PathBuf::from);
-    let path = cache.join("outflow/peers/node/node_modules/nodemailer");
-    assert!(
-        path.exists(),
-        "there is no nodemailer at {}. Put it there: scripts/fetch-peers",
-        path.display()
-    );
+    let path = peer("node/node_modules/nodemailer");
     path.display().to_string()
 }
 

@@ -13,6 +13,7 @@ pub mod policy;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use outflow_config::{Account, RawAccount, RawPolicy, Settings};
@@ -37,6 +38,9 @@ pub trait AccountSink: Send + Sync {
     /// An account is gone.
     fn remove(&self, id: &str);
 }
+
+/// No version of what a fleet shares was read yet.
+const UNKNOWN: u64 = u64::MAX;
 
 /// What the settings begin with.
 #[derive(Clone, Debug, Default)]
@@ -107,6 +111,8 @@ pub struct Book {
     start: StartValues,
     now: ArcSwap<Snapshot>,
     turn: Mutex<()>,
+    /// Of what the fleet shares; [`UNKNOWN`] before it was first read.
+    version: AtomicU64,
     control: Arc<dyn Control>,
     sink: Arc<dyn AccountSink>,
 }
@@ -127,6 +133,7 @@ impl Book {
             start,
             now: ArcSwap::from_pointee(snapshot),
             turn: Mutex::new(()),
+            version: AtomicU64::new(UNKNOWN),
             control,
             sink,
         };
@@ -150,6 +157,28 @@ impl Book {
     /// Waits until nobody else writes.
     pub async fn write(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().await
+    }
+
+    /// The version of what the fleet shares that is in force here; none before
+    /// it was first read.
+    pub fn version(&self) -> Option<u64> {
+        Some(self.version.load(Ordering::Acquire)).filter(|&version| version != UNKNOWN)
+    }
+
+    /// Whether this version, or a later one, is in force here.
+    pub fn is_at(&self, version: u64) -> bool {
+        self.version().is_some_and(|own| own >= version)
+    }
+
+    /// What is put in force next is of this version.
+    pub fn set_version(&self, version: u64) {
+        let own = self.version().unwrap_or(0);
+        self.version.store(own.max(version), Ordering::Release);
+    }
+
+    /// Tells the engine of all policies again.
+    pub fn enforce(&self, now: Wall) {
+        self.enforce_policies(now);
     }
 
     /// Puts an account in force that is durable already. The caller has the
@@ -200,6 +229,7 @@ impl Book {
                 debug_assert!(false, "{matches} was checked when it was written");
             }
         }
+        policies.set_version(self.version().unwrap_or(0));
         self.control.set_policies(policies);
     }
 

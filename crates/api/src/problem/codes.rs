@@ -62,6 +62,10 @@ codes! {
          that was settled long ago is not found either.";
     MethodNotAllowed = "method_not_allowed", 405, "The method does not go with this address",
         "The address exists, but takes other methods: the `Allow` header lists them.";
+    LedgerAway = "ledger_away", 503, "The ledger cannot be reached",
+        "Policies are shared by all nodes of a fleet through the ledger, and it does not answer. \
+         Nothing was changed on any node. Try again after `Retry-After`; `GET /readyz` says since \
+         when it is away.";
     Conflict = "conflict", 409, "It has changed meanwhile",
         "Somebody else changed the same thing between reading and writing, or the version in \
          `If-Match` is not the one in force. Read it again, and repeat the change if it is still \
@@ -95,6 +99,15 @@ codes! {
          field by its JSON pointer and says what is wrong with it. Unknown fields are refused, so \
          that a misspelt one is not silently ignored. In a batch, messages without \
          errors are accepted all the same, and the others are listed under `rejected`.";
+    UnknownLimit = "unknown_limit", 422, "No policy speaks of this limit",
+        "A key without numbers of its own stands for the limits that policies put on it, and no \
+         policy in force speaks of this one. Write a policy (`PUT /api/v1/policies/isp/google`, or \
+         `[[policy]]` in the settings), or give the numbers with the request: `\"rate\": \"10/s\"`, \
+         `\"limits\": [\"14/s burst 28\", \"50k/day\"]`, `\"concurrency\": 4`.";
+    CostTooLarge = "cost_too_large", 422, "The cost is more than the limit ever grants",
+        "A limit grants at once at most its burst, its count in a window, or its slots; in a fleet \
+         half of a burst. A request for more would wait for ever. Ask for less at a time, or raise \
+         the burst.";
     Internal = "internal", 500, "Something went wrong inside",
         "This is a fault of the server; its log has more. If a message was submitted, it is not \
          known whether it was accepted: repeat the request with its idempotency key.";

@@ -6,6 +6,7 @@ mod book;
 mod connections;
 mod documents;
 mod events;
+mod fleet;
 mod messages;
 mod replays;
 mod scopes;

@@ -22,6 +22,7 @@ use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::control::{Bulk, Control, Touched};
+use outflow_ports::fleet::Fleet;
 use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
 use outflow_ports::parcel::{Parcel, ParcelError, ParcelRef, ParcelSource};
 use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page, Query};
@@ -371,7 +372,27 @@ impl World {
     pub fn with(start: StartValues, bounds: Bounds) -> Self {
         let clock = Arc::new(SetClock(AtomicI64::new(START.0)));
         let node = Node::new(&clock);
-        Self::on(clock, node, Arc::default(), Arc::default(), start, bounds)
+        let disk = (Arc::default(), Arc::default());
+        Self::on(clock, node, disk, start, bounds, None)
+    }
+
+    /// A node of a fleet.
+    pub fn of_fleet(fleet: Arc<dyn Fleet>, start: StartValues) -> Self {
+        let clock = Arc::new(SetClock(AtomicI64::new(START.0)));
+        let node = Node::new(&clock);
+        let disk = (Arc::default(), Arc::default());
+        Self::on(clock, node, disk, start, Bounds::default(), Some(fleet))
+    }
+
+    /// The same disk under a new process, which belongs to a fleet.
+    pub fn join(&self, fleet: Arc<dyn Fleet>) -> Self {
+        let node = Node::new(&self.clock);
+        let clock = Arc::clone(&self.clock);
+        let disk = (Arc::clone(&self.shelf), Arc::clone(&self.papers));
+        let start = StartValues::default();
+        let mut world = Self::on(clock, node, disk, start, Bounds::default(), Some(fleet));
+        world.admin.clone_from(&self.admin);
+        world
     }
 
     /// The same disk under a new process.
@@ -384,8 +405,8 @@ impl World {
             new.keys.clone_from(&old.keys);
         }
         let clock = Arc::clone(&self.clock);
-        let (shelf, papers) = (Arc::clone(&self.shelf), Arc::clone(&self.papers));
-        let mut world = Self::on(clock, node, shelf, papers, start, Bounds::default());
+        let disk = (Arc::clone(&self.shelf), Arc::clone(&self.papers));
+        let mut world = Self::on(clock, node, disk, start, Bounds::default(), None);
         world.admin.clone_from(&self.admin);
         world
     }
@@ -393,13 +414,22 @@ impl World {
     fn on(
         clock: Arc<SetClock>,
         node: Arc<Node>,
-        shelf: Arc<Shelf>,
-        papers: Arc<Papers>,
+        (shelf, papers): (Arc<Shelf>, Arc<Papers>),
         start: StartValues,
         bounds: Bounds,
+        fleet: Option<Arc<dyn Fleet>>,
     ) -> Self {
         let admin = outflow_api::tokens::first_admin(&*shelf, clock.now()).unwrap();
         let (sink, told): (Arc<Sink>, Arc<Told>) = Default::default();
+        let throttle = outflow_throttle::Service::start(outflow_throttle::Settings {
+            throttle: outflow_core::throttle::Settings {
+                keys_max: 1_000,
+                ..Default::default()
+            },
+            seed: 7,
+            ..Default::default()
+        })
+        .unwrap();
         let state = ApiState::new(Parts {
             intake: Arc::clone(&node) as _,
             query: Arc::clone(&node) as _,
@@ -409,8 +439,10 @@ impl World {
             metrics: Arc::new(Fixed),
             readiness: Arc::new(Fixed),
             clock: Arc::clone(&clock) as _,
+            throttle: Arc::clone(&throttle) as _,
             start,
             account_sink: Arc::clone(&sink) as _,
+            fleet,
             telemetry: Arc::clone(&told) as _,
             events: Arc::default(),
             bounds,

@@ -12,7 +12,7 @@ pub const POLICY: &[Key] = &[
         Form::Match,
         "What it governs: one of `isp`, `carrier`, `push`, `host`, `lane`, `account`, `pool`, \
          `ip`, `sender_domain`, `brand`, `tenant`, `campaign`, `class`, `recipient`, `worker`, \
-         `global`, or several, which make a product. `\"*\"` is each of them, with a limit of its \
+         `key` (of the throttle), `global`, or several, which make a product. `\"*\"` is each of them, with a limit of its \
          own. Of policies over the same keys the most exact wins, field by field.",
     )
     .example("{ isp = \"google\", ip = \"*\" }"),

@@ -119,12 +119,35 @@ pub const STORE: &[Key] = &[
     .default("\"all\""),
 ];
 
-pub const LEDGER: &[Key] = &[Key::new(
-    "url",
-    Form::Url(&["redis", "rediss"]),
-    "A Redis that shares limits over a fleet. Without it, this node counts for itself.",
-)
-.example("\"redis://redis.example.com/0\"")];
+pub const LEDGER: &[Key] = &[
+    Key::new(
+        "url",
+        Form::Url(&["redis", "rediss"]),
+        "A Redis that shares limits over a fleet. Without it, this node counts for itself. Several \
+         addresses, separated by commas, are a master and its replicas: the one that is the master \
+         is used.",
+    )
+    .example("\"redis://redis.example.com/0\""),
+    Key::new(
+        "cluster",
+        Form::Flag,
+        "Whether that is a Redis Cluster; the addresses are some of its nodes.",
+    )
+    .default("false"),
+    Key::new(
+        "prefix",
+        Form::Id,
+        "What the names of its keys begin with. Fleets with different prefixes share nothing.",
+    )
+    .default("\"outflow\""),
+    Key::new(
+        "timeout",
+        Form::Span(Nanos::from_millis(5), Nanos::from_secs(10)),
+        "A Redis that does not answer for this long is away: each limit goes on as its policy says \
+         (`when_away`).",
+    )
+    .default("\"100ms\""),
+];
 
 pub const SMTP: &[Key] = &[
     Key::new("listen", Form::Listen, "Address and port.").example("\"127.0.0.1:2525\""),
@@ -138,6 +161,19 @@ pub const THROTTLE: &[Key] = &[
     TLS_CERT,
     TLS_KEY,
     INSECURE,
+    Key::new(
+        "connections_max",
+        Form::Whole(1, 1_000_000),
+        "How many clients may be connected at once.",
+    )
+    .default("10000"),
+    Key::new(
+        "grants_log",
+        PATH,
+        "A file to which a line of JSON is written for every limit that is granted, over HTTP as \
+         well. Without it, none is.",
+    )
+    .example("\"/var/log/outflow/grants.jsonl\""),
 ];
 
 pub const RETENTION: &[Key] = &[

@@ -7,7 +7,9 @@ use outflow_core::time::Nanos;
 
 use crate::figure;
 use crate::problem::Problems;
-use crate::raw::{RawLedger, RawListener, RawLog, RawMetrics, RawRetention, RawServer, RawStore};
+use crate::raw::{
+    RawLedger, RawListener, RawLog, RawMetrics, RawRetention, RawServer, RawStore, RawThrottle,
+};
 use crate::secret::Secret;
 
 /// The HTTP API and the data directory.
@@ -42,6 +44,17 @@ pub struct Listener {
     pub tls: Option<TlsFiles>,
     /// Whether it may be reached from elsewhere without TLS.
     pub insecure: bool,
+}
+
+/// Limits for programs that ask before they act.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Throttle {
+    /// Over the Redis protocol, if it listens.
+    pub listener: Option<Listener>,
+    /// How many clients may be connected there at once.
+    pub connections_max: u32,
+    /// Where a line is written for every limit that is granted.
+    pub grants_log: Option<PathBuf>,
 }
 
 /// A certificate and its key.
@@ -84,6 +97,12 @@ pub enum KeptReceipts {
 pub struct Ledger {
     /// One for a fleet; in memory without it.
     pub url: Option<Secret>,
+    /// Whether that is a cluster.
+    pub is_cluster: bool,
+    /// What its keys begin with.
+    pub prefix: String,
+    /// When it counts as away.
+    pub timeout: Nanos,
 }
 
 /// How long things are kept.
@@ -215,6 +234,21 @@ pub(super) fn listener(
     Some(listener)
 }
 
+/// The throttle.
+pub(super) fn throttle(raw: &RawThrottle, server: &Server, problems: &mut Problems) -> Throttle {
+    let listener = RawListener {
+        listen: raw.listen.clone(),
+        tls_cert: raw.tls_cert.clone(),
+        tls_key: raw.tls_key.clone(),
+        insecure: raw.insecure,
+    };
+    Throttle {
+        listener: self::listener(&listener, server, "/throttle", problems),
+        connections_max: raw.connections_max,
+        grants_log: raw.grants_log.as_ref().map(PathBuf::from),
+    }
+}
+
 fn tls(
     cert: &Option<String>,
     key: &Option<String>,
@@ -278,6 +312,9 @@ pub(super) fn store(raw: &RawStore) -> Store {
 pub(super) fn ledger(raw: &RawLedger) -> Ledger {
     Ledger {
         url: raw.url.as_deref().map(Secret::new),
+        is_cluster: raw.cluster,
+        prefix: raw.prefix.clone(),
+        timeout: span(&raw.timeout),
     }
 }
 

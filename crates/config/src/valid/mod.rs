@@ -23,7 +23,7 @@ use crate::policy::{RawPolicy, ValidPolicy};
 use crate::problem::Problems;
 use crate::raw::RawSettings;
 use dns::{Destinations, Dns};
-use machine::{Ledger, Listener, Log, Metrics, Retention, Server, Store};
+use machine::{Ledger, Listener, Log, Metrics, Retention, Server, Store, Throttle};
 use retry::Retry;
 
 /// An account of the settings, as it was written and as it is used.
@@ -55,8 +55,8 @@ pub struct Settings {
     pub ledger: Ledger,
     /// Submission over SMTP, if it listens.
     pub smtp: Option<Listener>,
-    /// The throttle over the Redis protocol, if it listens.
-    pub throttle: Option<Listener>,
+    /// The throttle.
+    pub throttle: Throttle,
     /// How DNS is asked.
     pub dns: Dns,
     /// Who hosts which domains.
@@ -91,9 +91,8 @@ impl Settings {
             }
         };
         let server = machine::server(&raw.server, problems);
-        let listeners = [("/smtp", &raw.smtp), ("/throttle", &raw.throttle)];
-        let [smtp, throttle] =
-            listeners.map(|(at, raw)| machine::listener(raw, &server, at, problems));
+        let smtp = machine::listener(&raw.smtp, &server, "/smtp", problems);
+        let throttle = machine::throttle(&raw.throttle, &server, problems);
         let mut accounts = traffic::accounts(&raw.account, problems);
         let is_sandbox_by_default = raw.account.is_empty();
         if is_sandbox_by_default {

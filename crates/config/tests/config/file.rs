@@ -29,7 +29,7 @@ fn without_a_file_everything_has_its_default_and_there_is_a_sandbox() {
     assert!(settings.is_sandbox_by_default);
     assert_eq!(settings.accounts.len(), 1);
     assert!(settings.accounts[0].account.is_sandbox());
-    assert!(settings.smtp.is_none() && settings.throttle.is_none());
+    assert!(settings.smtp.is_none() && settings.throttle.listener.is_none());
     // The defaults here are those with which the engine is tested.
     assert_eq!(settings.retry.schedules, RetrySchedules::default());
     let engine = engine::Settings::default();

@@ -130,7 +130,9 @@ impl AccountLimits {
         // Other numbers may need a reserve where the old ones did not.
         if !limit.is_fed() {
             entry.feed = None;
-        } else if entry.feed.is_none() {
+        } else if let Some(feed) = &mut entry.feed {
+            feed.renumber();
+        } else {
             entry.feed = Some(Feed::new(Arc::clone(&entry.key), applied.when_away));
         }
         self.note_changed(id);

@@ -28,8 +28,12 @@ use crate::time::{Clocks, Mono, Nanos, Now};
 const OPEN_LIFE: Nanos = Nanos::from_millis(200);
 /// The wait before an away ledger is asked again.
 const AWAY_PAUSE: Nanos = Nanos::from_millis(100);
+/// Who was refused asks again after this long, whatever he was told.
+const REFUSED_MAX: Nanos = Nanos::from_secs(10);
 /// The share of the burst asked for before there is any use to go by.
 const FIRST_SHARE: u32 = 8;
+/// The part of a life's worth that a lease has at least.
+const WORTH: u64 = 64;
 /// Tokens that nobody wants go back after this part of their life, in
 /// thousandths: early enough that they are still worth something.
 const IDLE_AGE: u64 = 500;
@@ -58,6 +62,17 @@ impl Asked {
     fn is_late(&self, now: &Now, life: Nanos) -> bool {
         now.mono.since(self.at).0 > life.0 / 2
     }
+}
+
+/// What a fast limit is worth asking for at once: a part of what accrues in the
+/// life of a lease. Slow ones are asked for what is wanted.
+fn worth(limit: &Limit, life: Nanos) -> u32 {
+    let Some(rate) = limit.shape().rate else {
+        return 0;
+    };
+    let accrued = u128::from(rate.count) * u128::from(life.0 / WORTH);
+    let tokens = accrued / u128::from(rate.per.0.max(1));
+    u32::try_from(tokens).unwrap_or(u32::MAX)
 }
 
 /// How far the clocks may part under a lease.
@@ -131,6 +146,11 @@ impl Feed {
         }
     }
 
+    /// When it may be asked again; in the past if it may.
+    pub fn asks_again_at(&self) -> Mono {
+        self.retry_at
+    }
+
     /// Whether an answer of the ledger is on its way.
     pub fn is_asking(&self) -> bool {
         self.asked.is_some()
@@ -153,6 +173,14 @@ impl Feed {
     /// The number of its last request.
     pub fn last_request(&self) -> u32 {
         self.requests
+    }
+
+    /// The numbers have changed: what was refused under the old ones may be
+    /// granted now, and what is on its way was asked for under them.
+    pub fn renumber(&mut self) {
+        self.retry_at = Mono(0);
+        self.asked = None;
+        self.leased = None;
     }
 
     /// Changes what happens while the ledger is away.
@@ -235,6 +263,7 @@ impl Feed {
         };
         let tokens = ahead
             .max(waiting.min(first))
+            .max(worth(limit, self.life))
             .max(demand.cost)
             .min(limit.spec().capacity());
         let wanted = Wanted {
@@ -366,7 +395,8 @@ impl Feed {
             }
             LeaseAnswer::Refused { retry_after } => {
                 self.back();
-                self.retry_at = now.mono + retry_after;
+                // Somebody may give back what he did not use.
+                self.retry_at = now.mono + retry_after.min(REFUSED_MAX);
                 self.retry_at
             }
             LeaseAnswer::Away => {

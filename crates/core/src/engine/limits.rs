@@ -17,6 +17,9 @@ use crate::schedule::Schedule;
 use crate::schedule::place::Holder;
 use crate::time::{Mono, Nanos, Now, Wall};
 
+/// How long a limit that was lent from is kept for the next borrower.
+const LENT_KEPT: Nanos = Nanos::from_secs(60);
+
 /// What the journal knew of a limit when the engine started.
 #[derive(Clone, Debug)]
 pub struct SavedLimit {
@@ -147,6 +150,8 @@ pub(super) struct FlowLimit {
     pub key: Arc<LimitKey>,
     pub feed: Option<Feed>,
     users: u32,
+    /// When it was last lent from, if nobody passes it himself.
+    lent_at: Option<Mono>,
 }
 
 /// All limits that flows pass themselves.
@@ -184,6 +189,13 @@ impl FlowLimits {
                 .is_some_and(|limit| *limit.spec() != applied.spec);
             if changed {
                 schedule.reconfigure(now, place, applied.spec.clone());
+                if let Some(feed) = self
+                    .by_place
+                    .get_mut(&place)
+                    .and_then(|it| it.feed.as_mut())
+                {
+                    feed.renumber();
+                }
                 // A slower bucket may have to reserve what it spends from now on.
                 let feed = schedule
                     .limit(place)
@@ -207,6 +219,7 @@ impl FlowLimits {
                 key,
                 feed,
                 users: 1,
+                lent_at: None,
             },
         );
         place
@@ -219,6 +232,14 @@ impl FlowLimits {
             if limit.users == 0 {
                 self.unused.insert(place);
             }
+        }
+    }
+
+    /// Somebody borrows of a limit: it is not forgotten at once, also if it is
+    /// idle, since what was reserved for him would be lost.
+    pub fn note_lent(&mut self, now: Mono, place: PlaceId) {
+        if let Some(limit) = self.by_place.get_mut(&place) {
+            limit.lent_at = Some(now);
         }
     }
 
@@ -235,7 +256,10 @@ impl FlowLimits {
             .range((Bound::Excluded(after), Bound::Unbounded));
         let place = *later.next().or_else(|| self.unused.first())?;
         let limit = self.by_place.get(&place)?;
-        let idle = schedule.limit(place).is_none_or(|it| it.is_idle(now));
+        let lent = limit
+            .lent_at
+            .is_some_and(|at| now.mono.since(at) < LENT_KEPT);
+        let idle = !lent && schedule.limit(place).is_none_or(|it| it.is_idle(now));
         if idle && !limit.feed.as_ref().is_some_and(Feed::is_asking) {
             self.by_key.remove(&limit.key);
             self.by_place.remove(&place);

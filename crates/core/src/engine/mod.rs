@@ -27,6 +27,7 @@ pub(crate) mod feed;
 mod feeding;
 mod flows;
 mod holdups;
+pub mod lend;
 mod limits;
 mod matching;
 pub mod meters;

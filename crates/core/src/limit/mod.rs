@@ -10,8 +10,8 @@
 //! the amount asked for; [`token_bucket`], [`leaky_bucket`],
 //! [`sliding_window`], [`calendar_window`] (with [`boundary`]) and
 //! [`concurrency`] count, each under a guarantee that its first line states;
-//! [`algorithm`] is the choice between them; [`lease`] and [`holds`] are the
-//! fleet's side;
+//! [`algorithm`] is the choice between them; [`lease`], [`holds`] and `leased`
+//! are the fleet's side;
 //! [`reserve`] and [`saved`] let a limit outlive its process.
 
 pub mod algorithm;
@@ -22,6 +22,7 @@ mod format;
 pub mod holds;
 pub mod leaky_bucket;
 pub mod lease;
+mod leased;
 pub mod need;
 pub mod parse;
 pub mod reserve;
@@ -59,6 +60,8 @@ pub struct Limit {
     headroom: Headroom,
     source: Source,
     reserve: Option<Reserve>,
+    /// Whether it may forget everything when the process ends.
+    is_transient: bool,
     blocked_until: Option<Mono>,
 }
 
@@ -69,9 +72,21 @@ impl Limit {
         Self {
             source: Source::Owned(algorithm),
             reserve: Reserve::of(&spec),
+            is_transient: false,
             spec,
             headroom,
             blocked_until: None,
+        }
+    }
+
+    /// A limit that this node alone decides on and nothing outlives: it needs
+    /// no reservations, and whoever makes it again after a restart sees to it
+    /// that it starts empty.
+    pub fn transient(spec: LimitSpec, headroom: Headroom, now: &Now, fill: Fill) -> Self {
+        Self {
+            reserve: None,
+            is_transient: true,
+            ..Self::owned(spec, headroom, now, fill)
         }
     }
 
@@ -86,6 +101,7 @@ impl Limit {
             headroom,
             source,
             reserve: None,
+            is_transient: true,
             blocked_until: None,
         }
     }
@@ -103,21 +119,6 @@ impl Limit {
     /// Whether it spends what a ledger grants.
     pub const fn is_leased(&self) -> bool {
         matches!(self.source, Source::Leased(_) | Source::Held(_))
-    }
-
-    /// The slots that it holds of a shared limit, if that is what it does.
-    pub const fn holds(&self) -> Option<&Holds> {
-        match &self.source {
-            Source::Held(holds) => Some(holds),
-            _ => None,
-        }
-    }
-
-    /// The ledger lets it hold so many slots, in all.
-    pub const fn hold(&mut self, slots: u32, ends_at: Mono) {
-        if let Source::Held(holds) = &mut self.source {
-            holds.hold(slots, ends_at);
-        }
     }
 
     /// Its kind, capacity and rate.
@@ -282,7 +283,10 @@ impl Limit {
         match &mut self.source {
             Source::Owned(algorithm) => {
                 algorithm.reconfigure(now, &spec);
-                let fresh = Reserve::of(&spec);
+                let fresh = match self.is_transient {
+                    true => None,
+                    false => Reserve::of(&spec),
+                };
                 self.reserve = match (self.reserve.take(), fresh) {
                     (Some(old), Some(fresh)) => Some(old.resized(fresh)),
                     (_, fresh) => fresh,
@@ -318,58 +322,6 @@ impl Limit {
     /// When the block ends, while there is one.
     pub fn blocked_until(&self, now: &Now) -> Option<Mono> {
         self.blocked_until.filter(|until| *until > now.mono)
-    }
-
-    /// Adds what the ledger granted. An owned limit needs no grants.
-    pub fn grant(&mut self, now: &Now, grant: Grant) {
-        if let Source::Leased(lease) = &mut self.source {
-            lease.grant(now, grant);
-        }
-    }
-
-    /// Voids leased tokens that were asked for before the clocks parted; whether
-    /// there were any.
-    pub fn void_parted(&mut self, now: &Now) -> bool {
-        match &mut self.source {
-            // Slots are counted where they are held: a hold that ended early
-            // elsewhere is noticed when it is asked for again.
-            Source::Owned(_) | Source::Held(_) => false,
-            Source::Leased(lease) => lease.void_parted(now),
-        }
-    }
-
-    /// When the first of its leased tokens become void; none if none are held.
-    pub fn lapses_at(&self, now: &Now) -> Option<Mono> {
-        match &self.source {
-            Source::Owned(_) => None,
-            Source::Leased(lease) => lease.lapses_at(now),
-            Source::Held(holds) => Some(holds.ends_at()).filter(|at| *at > now.mono),
-        }
-    }
-
-    /// Empties a lease and yields what is still good, to be given back.
-    pub fn drain(&mut self, now: &Now) -> Vec<Grant> {
-        match &mut self.source {
-            Source::Owned(_) | Source::Held(_) => Vec::new(),
-            Source::Leased(lease) => lease.drain(now),
-        }
-    }
-
-    /// Takes out of a lease what was not used for so many thousandths of its
-    /// life, to be given back.
-    pub fn drain_older(&mut self, now: &Now, permille: u64) -> Vec<Grant> {
-        match &mut self.source {
-            Source::Owned(_) | Source::Held(_) => Vec::new(),
-            Source::Leased(lease) => lease.drain_older(now, permille),
-        }
-    }
-
-    /// When [`Limit::drain_older`] will find something, if there is anything.
-    pub fn ages_at(&self, now: &Now, permille: u64) -> Option<Mono> {
-        match &self.source {
-            Source::Owned(_) | Source::Held(_) => None,
-            Source::Leased(lease) => lease.ages_at(now, permille),
-        }
     }
 
     /// Whether it remembers nothing that a fresh, full limit would not know.

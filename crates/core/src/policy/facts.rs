@@ -81,7 +81,7 @@ impl<'a> Facts<'a> {
                 is_its.then_some(&destination.name)
             }
             Scope::Worker => self.worker,
-            Scope::Global | Scope::Class | Scope::Lane | Scope::Recipient => None,
+            Scope::Global | Scope::Class | Scope::Lane | Scope::Recipient | Scope::Key => None,
         }
     }
 }

@@ -160,7 +160,8 @@ const fn check_count(field: &'static str, count: Option<u32>) -> Result<(), Poli
     }
 }
 
-fn check_limit(spec: &LimitSpec) -> Result<(), PolicyError> {
+/// Whether a limit lets anything through at all.
+pub fn check_limit(spec: &LimitSpec) -> Result<(), PolicyError> {
     if let LimitSpec::TokenBucket { rate, .. } | LimitSpec::LeakyBucket { rate } = spec {
         check_count("a rate in limits", Some(rate.count))?;
     }

@@ -45,11 +45,13 @@ pub enum Scope {
     Worker = 14,
     /// One recipient.
     Recipient = 15,
+    /// One key of the throttle, which no message has.
+    Key = 16,
 }
 
 impl Scope {
     /// All scopes, in the order of the parts of a key.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Global,
         Self::Pool,
         Self::Account,
@@ -66,6 +68,7 @@ impl Scope {
         Self::Lane,
         Self::Worker,
         Self::Recipient,
+        Self::Key,
     ];
 
     /// The word used in settings, the API and metrics.
@@ -87,6 +90,7 @@ impl Scope {
             Self::Lane => "lane",
             Self::Worker => "worker",
             Self::Recipient => "recipient",
+            Self::Key => "key",
         }
     }
 

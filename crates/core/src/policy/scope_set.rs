@@ -6,7 +6,7 @@ use super::scope::Scope;
 
 /// A set of scopes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ScopeSet(u16);
+pub struct ScopeSet(u32);
 
 impl ScopeSet {
     /// The empty set.
@@ -67,7 +67,7 @@ impl ScopeSet {
     }
 
     /// A number that is higher the earlier the scopes stand in a key.
-    pub(super) const fn seniority(self) -> u16 {
+    pub(super) const fn seniority(self) -> u32 {
         self.0.reverse_bits()
     }
 }

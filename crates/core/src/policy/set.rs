@@ -17,6 +17,7 @@ use std::collections::btree_map::Entry;
 use super::applied::{Applied, Gathered};
 use super::error::PolicyError;
 use super::facts::Facts;
+use super::key::LimitKey;
 use super::matcher::Match;
 use super::patch::Patch;
 use super::policy::{Policy, RateOrShare, WhenAway};
@@ -227,6 +228,28 @@ impl Policies {
             for rule in &rules {
                 rule.yield_share(&account.id, whole, &mut gathered);
             }
+        }
+        gathered.into_limits()
+    }
+
+    /// The limits on exactly what `key` names, by whichever policies speak of it;
+    /// its facet does not matter. Shares of another rate are not among them:
+    /// nobody says whose.
+    pub fn for_key(&self, key: &LimitKey) -> Vec<Applied> {
+        let mut rule: Option<Rule<'_>> = None;
+        for Shape { scopes, exact } in self.shapes.keys().copied() {
+            if scopes != key.scopes() {
+                continue;
+            }
+            let Some(policy) = self.policies.get(&Match::over(key.parts(), exact)) else {
+                continue;
+            };
+            let about = || Rule::about(scopes, key.parts().to_vec());
+            rule.get_or_insert_with(about).inherit(policy);
+        }
+        let mut gathered = Gathered::new(self.headroom);
+        if let Some(rule) = rule {
+            rule.yield_limits(&mut gathered);
         }
         gathered.into_limits()
     }

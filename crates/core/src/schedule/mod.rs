@@ -247,6 +247,13 @@ impl Schedule {
         }
     }
 
+    /// Others took from a limit, or gave back: it is looked at by those who
+    /// wait there and by those who feed it.
+    pub fn disturb(&mut self, id: PlaceId) {
+        self.note_fed(id);
+        self.mark(id);
+    }
+
     /// Does what is to be done, at most `budget` visits of it. Whether all is
     /// done; if not, call again.
     pub fn run(&mut self, now: &Now, budget: &mut u32, outlet: &mut impl Outlet) -> bool {

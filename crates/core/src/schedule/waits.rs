@@ -44,12 +44,21 @@ pub struct Waits {
 }
 
 impl Waits {
+    /// These and others together.
+    pub fn merge(&mut self, other: &Self) {
+        self.came += other.came;
+        self.waited = self.waited + other.waited;
+        for (part, more) in self.parts.iter_mut().zip(other.parts) {
+            *part += more;
+        }
+    }
+
     /// Heads that went on.
     pub fn passed(&self) -> u64 {
         self.parts.iter().sum()
     }
 
-    fn add(&mut self, wait: Nanos) {
+    pub(crate) fn add(&mut self, wait: Nanos) {
         self.waited = self.waited + wait;
         let part = WAIT_BOUNDS.iter().position(|&bound| wait <= bound);
         if let Some(count) = self.parts.get_mut(part.unwrap_or(WAIT_BOUNDS.len())) {

@@ -3,6 +3,7 @@
 
 mod costs;
 mod counts;
+mod lend;
 mod serving;
 mod sessions;
 mod world;

@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use outflow_core::class::Class;
 use outflow_core::engine::event::Event;
 use outflow_core::engine::explain::Explanation;
+use outflow_core::engine::lend::{Lent, Want};
 use outflow_core::message::Seq;
+use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::time::Nanos;
 use outflow_ports::control::{Bulk, Touched};
@@ -62,6 +65,14 @@ pub(crate) enum Request {
     },
     Forget {
         seqs: Vec<Seq>,
+    },
+    Lend {
+        wants: Vec<Want>,
+        class: Class,
+        then: Then<Lent>,
+    },
+    GiveBack {
+        slots: Vec<(LimitKey, u32)>,
     },
     Post(Box<Event>),
     ShutDown {

@@ -7,14 +7,17 @@ use outflow_core::time::{Mono, Wall};
 
 /// Tokens used at a moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Use {
+pub struct Use {
+    /// When, on a clock that all users share.
     pub mono: Mono,
+    /// When, by the calendar of the limit.
     pub wall: Wall,
+    /// How many.
     pub tokens: u32,
 }
 
 /// Says where uses, in order of time, broke the guarantee of `spec`.
-pub(super) fn check(spec: &LimitSpec, uses: &[Use]) -> Result<(), String> {
+pub fn check(spec: &LimitSpec, uses: &[Use]) -> Result<(), String> {
     match spec {
         LimitSpec::TokenBucket { .. } => check_bucket(spec, uses),
         LimitSpec::LeakyBucket { rate } => {

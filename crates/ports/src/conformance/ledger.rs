@@ -10,7 +10,7 @@ mod fleet;
 mod returns;
 mod share;
 
-use outflow_core::time::{Mono, Now};
+use outflow_core::time::{Mono, Nanos, Now};
 
 use crate::ledger::Ledger;
 
@@ -31,6 +31,24 @@ pub trait Harness {
 
     /// The ledger loses its state and can notice that it did.
     fn lose_state(&mut self);
+
+    /// How many seeds are tried where chance matters. In real time few: what is
+    /// different each time is different anyway.
+    fn seeds(&self) -> u64 {
+        3
+    }
+
+    /// What must be used at least where an ideal machine would use so many: a
+    /// busy one may keep askers from asking.
+    fn least(&self, tokens: u64) -> u64 {
+        tokens
+    }
+
+    /// By how much an asker may be late for a moment that it waits for. Spaced
+    /// tokens are lost by it.
+    fn late(&self) -> Nanos {
+        Nanos::ZERO
+    }
 }
 
 /// A named case over a fresh ledger.

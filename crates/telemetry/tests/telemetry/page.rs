@@ -14,7 +14,7 @@ use outflow_core::schedule::waits::Waits;
 use outflow_core::time::Nanos;
 use outflow_telemetry::catalogue::{Commit, Event, Requested, Settled, Submission};
 use outflow_telemetry::declarations::{ALL, Kind, find};
-use outflow_telemetry::metrics::{Bounds, Depth, LimitNow};
+use outflow_telemetry::metrics::{Bounds, Depth, LimitNow, ThrottleNow};
 use outflow_telemetry::{Metrics, Sink, Snapshot};
 
 use super::{attempt, key};
@@ -110,7 +110,14 @@ fn page() -> String {
         ],
         accounts: vec![account("x\"\\\ny"), account("b"), account("c")],
         waits: vec![(ScopeSet::of(&[Scope::Ip, Scope::Isp]), waits)],
-        lines_dropped: [0, 9],
+        throttle: ThrottleNow {
+            results: [5, 4, 3],
+            waited: 2,
+            waiting: 1,
+            keys: 7,
+            permits: 6,
+        },
+        lines_dropped: [0, 9, 8],
     })
 }
 
@@ -147,6 +154,10 @@ fn the_page_says_what_was_counted() {
         r#"outflow_submission_refused_total{reply="535 5.7.8"} 1"#,
         "outflow_dns_away 1",
         r#"outflow_log_lines_dropped_total{log="attempts"} 9"#,
+        r#"outflow_log_lines_dropped_total{log="grants"} 8"#,
+        r#"outflow_throttle_acquires_total{result="refused"} 4"#,
+        "outflow_throttle_waiting 1",
+        "outflow_throttle_permits 6",
         r#"outflow_build_info{version="1.2.3"} 1"#,
     ] {
         assert!(page.lines().any(|it| it == line), "{line}\n\n{page}");

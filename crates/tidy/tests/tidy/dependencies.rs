@@ -6,7 +6,7 @@ use crate::workspace::members;
 
 /// Who may depend on whom. An entry covers a package, or with `*` all whose
 /// name begins like that; so no adapter may depend on another.
-const ALLOWED: [(&str, &[&str]); 16] = [
+const ALLOWED: [(&str, &[&str]); 17] = [
     ("outflow-core", &[]),
     ("outflow-ports", &["outflow-core"]),
     ("outflow-mail", &["outflow-core", "outflow-ports"]),
@@ -40,6 +40,10 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     (
         "outflow-simulator",
         &["outflow-core", "outflow-ports", "outflow-pipeline"],
+    ),
+    (
+        "outflow-throttle",
+        &["outflow-core", "outflow-ports", "outflow-telemetry"],
     ),
     ("outflow-tidy", &[]),
     ("outflow-bench", &["outflow-*"]),

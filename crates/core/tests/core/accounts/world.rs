@@ -175,7 +175,7 @@ impl World {
         panic!("the engine spins at {:?}", self.now.mono);
     }
 
-    fn act(&mut self, action: Action) -> Option<Event> {
+    pub fn act(&mut self, action: Action) -> Option<Event> {
         match action {
             Action::Page { flow, max } => {
                 let stored = self.stored.entry(flow).or_default();

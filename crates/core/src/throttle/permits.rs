@@ -1,0 +1,79 @@
+//! Slots that are held, until they are given back or their time is over.
+
+use std::collections::BTreeSet;
+
+use super::request::{Owner, Permit};
+use super::slab::Slab;
+use crate::time::Mono;
+
+/// Slots of limits: which, and how many.
+pub(super) type Slots = Vec<(u32, u32)>;
+
+/// One permit.
+#[derive(Debug)]
+struct Held {
+    slots: Slots,
+    end: Mono,
+    owner: Owner,
+}
+
+/// All permits that are held.
+#[derive(Debug)]
+pub(super) struct Permits {
+    held: Slab<Held>,
+    ends: BTreeSet<(Mono, u32)>,
+}
+
+impl Permits {
+    /// None is held. The seed is drawn by lot: permits of another process, or of
+    /// this one before it started again, are nobody's here.
+    pub fn new(seed: u64) -> Self {
+        let first = u32::try_from(seed >> 32).unwrap_or_default();
+        Self {
+            held: Slab::beginning_at(first),
+            ends: BTreeSet::new(),
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Holds slots until `end`.
+    pub fn hold(&mut self, slots: Slots, end: Mono, owner: Owner) -> Permit {
+        let (index, generation) = self.held.insert(Held { slots, end, owner });
+        self.ends.insert((end, index));
+        Permit { index, generation }
+    }
+
+    /// Gives a permit back: its slots, if it was still held. Somebody in
+    /// particular gives back only what is theirs.
+    pub fn release(&mut self, permit: Permit, by: Owner) -> Option<Slots> {
+        if !self.held.is(permit.index, permit.generation) {
+            return None;
+        }
+        let owner = self.held.get(permit.index)?.owner;
+        if by != Owner::default() && by != owner {
+            return None;
+        }
+        let held = self.held.remove(permit.index)?;
+        self.ends.remove(&(held.end, permit.index));
+        Some(held.slots)
+    }
+
+    /// The slots of one permit whose time is over.
+    pub fn ended(&mut self, now: Mono) -> Option<Slots> {
+        let (end, index) = self.ends.first().copied()?;
+        if end > now {
+            return None;
+        }
+        self.ends.remove(&(end, index));
+        self.held.remove(index).map(|held| held.slots)
+    }
+
+    /// When the time of the next one is over.
+    pub fn next_end(&self) -> Option<Mono> {
+        self.ends.first().map(|(end, _)| *end)
+    }
+}

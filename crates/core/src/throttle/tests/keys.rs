@@ -1,0 +1,183 @@
+//! Keys that come and go, and the cases where others break.
+
+use super::{MS, World, at, spec};
+use crate::class::Class;
+use crate::limit::Fill;
+use crate::throttle::Settings;
+use crate::throttle::request::{Owner, Refusal, Verdict, Why};
+use crate::time::Nanos;
+
+fn small() -> World {
+    World::new(Settings {
+        keys_max: 4,
+        ..Settings::default()
+    })
+}
+
+#[test]
+fn a_burst_of_one() {
+    let mut world = World::plain();
+    let one = spec("10/s burst 1");
+    assert!(world.takes(0, "a", &one, 1));
+    assert!(!world.takes(99 * MS, "a", &one, 1));
+    assert!(world.takes(100 * MS, "a", &one, 1));
+    assert!(!world.takes(100 * MS, "a", &one, 1));
+}
+
+#[test]
+fn a_cost_above_the_burst_is_refused_for_good() {
+    let mut world = World::plain();
+    let five = spec("10/s burst 5");
+    let verdict = world.ask(
+        0,
+        Class::Normal,
+        1_000 * MS,
+        &[("b", &five, 1), ("a", &five, 6)],
+    );
+    let wanted = Refusal {
+        by: 1,
+        why: Why::TooLarge { largest: 5 },
+        retry_after: None,
+    };
+    assert_eq!(verdict, Verdict::Refused(wanted));
+    assert_eq!(world.throttle.waiters(), 0);
+    // Twice the same key counts together.
+    let verdict = world.ask(0, Class::Normal, 0, &[("a", &five, 3), ("a", &five, 3)]);
+    assert!(matches!(
+        verdict,
+        Verdict::Refused(Refusal {
+            retry_after: None,
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_cost_equal_to_the_burst_is_granted_to_every_class() {
+    for class in Class::ALL {
+        let mut world = World::plain();
+        let five = spec("10/s burst 5");
+        let verdict = world.ask(0, class, 0, &[("a", &five, 5)]);
+        assert_eq!(verdict, Verdict::Granted(None), "{class}");
+        let verdict = world.ask(0, class, 1_000 * MS, &[("a", &five, 5)]);
+        assert!(matches!(verdict, Verdict::Waiting(_)), "{class}");
+        let told = world.run(1_000 * MS);
+        assert_eq!(told.len(), 1, "{class}");
+        assert_eq!(told[0].0, 500 * MS, "{class}");
+    }
+}
+
+#[test]
+fn a_limit_that_remembers_is_not_forgotten_for_another() {
+    let mut world = small();
+    let slow = spec("1/s burst 10");
+    for name in ["a", "b", "c", "d"] {
+        for _ in 0..10 {
+            assert!(world.takes(0, name, &slow, 1));
+        }
+    }
+    let verdict = world.ask(0, Class::Normal, 0, &[("e", &slow, 1)]);
+    assert!(matches!(
+        verdict,
+        Verdict::Refused(Refusal {
+            why: Why::TooManyKeys,
+            ..
+        })
+    ));
+    // Nobody got a fresh burst by it.
+    for name in ["a", "b", "c", "d"] {
+        assert!(!world.takes(0, name, &slow, 1));
+    }
+    // Just before they are full they still remember, and then they do not.
+    assert!(!world.takes(9_999 * MS, "e", &slow, 1));
+    assert!(world.takes(10_000 * MS, "e", &slow, 1));
+    assert_eq!(world.throttle.keys(), 4);
+}
+
+#[test]
+fn idle_keys_make_room_before_it_is_needed() {
+    let mut world = World::plain();
+    let fast = spec("1000/s burst 1");
+    for i in 0..1_000_u64 {
+        assert!(world.takes(i * 10 * MS, &format!("key {i}"), &fast, 1));
+    }
+    assert!(world.throttle.keys() < 10, "{}", world.throttle.keys());
+}
+
+#[test]
+fn after_a_restart_a_bucket_starts_empty() {
+    let mut world = World::new(Settings {
+        fill: Fill::Empty,
+        ..Settings::default()
+    });
+    let ten = spec("10/s burst 10");
+    assert!(!world.takes(0, "a", &ten, 1));
+    // It was empty when the process began, not when it was first asked.
+    assert!(world.takes(500 * MS, "b", &ten, 5));
+    assert!(!world.takes(500 * MS, "b", &ten, 1));
+}
+
+#[test]
+fn slots_come_back_on_release_and_at_their_end() {
+    let mut world = World::plain();
+    let two = spec("2 concurrent");
+    let Verdict::Granted(Some(first)) = world.ask(0, Class::Normal, 0, &[("gpu", &two, 1)]) else {
+        panic!("it is free");
+    };
+    assert!(world.takes(0, "gpu", &two, 1));
+    assert!(!world.takes(0, "gpu", &two, 1));
+    let not_his = Owner(8);
+    let released = world
+        .throttle
+        .release(&at(MS), first, not_his, &mut world.outcomes);
+    assert!(!released);
+    let waits = world.ask(MS, Class::Normal, 100_000 * MS, &[("gpu", &two, 1)]);
+    let Verdict::Waiting(ticket) = waits else {
+        panic!("both are held");
+    };
+    assert!(
+        world
+            .throttle
+            .release(&at(2 * MS), first, Owner::default(), &mut world.outcomes)
+    );
+    assert_eq!(world.outcomes.len(), 1);
+    assert_eq!(world.outcomes[0].ticket, ticket);
+    assert!(
+        !world
+            .throttle
+            .release(&at(2 * MS), first, Owner::default(), &mut world.outcomes)
+    );
+    // The second was never given back: after its minute it is free.
+    world.outcomes.clear();
+    world.run(60_001 * MS);
+    assert!(world.takes(60_001 * MS, "gpu", &two, 1));
+    assert!(!world.takes(60_001 * MS, "gpu", &two, 1));
+}
+
+#[test]
+fn a_pause_holds_a_key_that_is_not_known_yet_and_all_limits_on_it() {
+    let mut world = World::plain();
+    world
+        .throttle
+        .pause(&at(0), ("", "a"), Nanos::from_secs(5), &mut world.outcomes);
+    assert!(!world.takes(0, "a", &spec("10/s burst 5"), 1));
+    assert!(!world.takes(0, "a", &spec("100/min"), 1));
+    assert!(world.takes(0, "b", &spec("10/s burst 5"), 1));
+    assert!(world.takes(5_000 * MS, "a", &spec("10/s burst 5"), 1));
+    assert!(world.takes(5_000 * MS, "a", &spec("100/min"), 1));
+}
+
+#[test]
+fn new_keys_of_one_request_do_not_push_each_other_out() {
+    let mut world = World::plain();
+    let (small, large) = (spec("10/s burst 2"), spec("10/s burst 20"));
+    let wants = [
+        ("a", &small, 1),
+        ("b", &small, 1),
+        ("c", &small, 1),
+        ("d", &large, 15),
+    ];
+    let verdict = world.ask(0, Class::Critical, 0, &wants);
+    assert_eq!(verdict, Verdict::Granted(None));
+    assert_eq!(world.throttle.keys(), 4);
+}

@@ -1,0 +1,135 @@
+//! The port on which commands are taken.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outflow_ports::throttle::Throttling;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+
+use crate::connection::{Connection, House};
+use crate::doorkeeper::Doorkeeper;
+use crate::settings::Settings;
+
+/// How long to wait when the machine cannot take another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// What somebody hears who finds no place.
+const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
+
+/// How TLS is spoken, if it is. Send another one to change it for connections
+/// from then on.
+pub type TlsWatch = watch::Receiver<Option<Arc<ServerConfig>>>;
+
+/// What the server is built on.
+pub struct Parts {
+    /// Has the limits.
+    pub throttle: Arc<dyn Throttling>,
+    /// Knows the tokens.
+    pub doorkeeper: Arc<dyn Doorkeeper>,
+    /// How TLS is spoken.
+    pub tls: TlsWatch,
+}
+
+/// The throttle over the Redis protocol: listening, not yet serving.
+pub struct RespIntake {
+    listener: TcpListener,
+    house: Arc<House>,
+    tls: TlsWatch,
+}
+
+impl RespIntake {
+    /// Begins to listen. Clients can connect, and wait until
+    /// [`serve`](Self::serve) runs.
+    pub async fn bind(settings: Settings, parts: Parts) -> io::Result<Self> {
+        let listener = TcpListener::bind(settings.listen).await?;
+        let house = House {
+            throttle: parts.throttle,
+            doorkeeper: parts.doorkeeper,
+            settings,
+        };
+        Ok(Self {
+            listener,
+            house: Arc::new(house),
+            tls: parts.tls,
+        })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until `shutdown` is done. Then nobody new is let in, idle clients
+    /// are sent away, and who waits may hear an answer within the grace of the
+    /// settings.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        let (closing, is_closing) = watch::channel(false);
+        let room = Arc::new(Semaphore::new(self.house.settings.connections_max));
+        let mut connections = JoinSet::new();
+        let mut id = 0;
+        tokio::pin!(shutdown);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
+                accepted = self.listener.accept() => {
+                    let Ok((stream, _)) = accepted else {
+                        // Out of file descriptors, most likely; some will come back.
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                        continue;
+                    };
+                    let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
+                        // Whoever does not hear it sees it closed.
+                        let _ = stream.try_write(FULL);
+                        continue;
+                    };
+                    // It only costs time if it fails.
+                    let _ = stream.set_nodelay(true);
+                    id += 1;
+                    let serving = serve(Arc::clone(&self.house), stream, id, self.tls(), is_closing.clone());
+                    connections.spawn(async move {
+                        serving.await;
+                        drop(place);
+                    });
+                }
+            }
+        }
+        drop(self.listener);
+        // Nobody is left to hear it if it fails.
+        let _ = closing.send(true);
+        let all_left = async { while connections.join_next().await.is_some() {} };
+        let grace = self.house.settings.grace;
+        if tokio::time::timeout(grace, all_left).await.is_err() {
+            connections.shutdown().await;
+        }
+    }
+
+    fn tls(&self) -> Option<Arc<ServerConfig>> {
+        self.tls.borrow().clone()
+    }
+}
+
+async fn serve(
+    house: Arc<House>,
+    stream: TcpStream,
+    id: i64,
+    tls: Option<Arc<ServerConfig>>,
+    closing: watch::Receiver<bool>,
+) {
+    let Some(tls) = tls else {
+        Connection::new(house, stream, id, closing).run().await;
+        return;
+    };
+    let login = house.settings.login;
+    let protected = tokio::time::timeout(login, TlsAcceptor::from(tls).accept(stream)).await;
+    if let Ok(Ok(stream)) = protected {
+        Connection::new(house, stream, id, closing).run().await;
+    }
+}

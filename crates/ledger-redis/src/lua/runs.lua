@@ -1,0 +1,86 @@
+-- Leases a run of spaced tokens, if the one before is over. A key goes on from a
+-- bucket, and a bucket from it: small bursts are leased in runs too.
+local version, cost, longest = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local interval, pause, overlap = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local gap, run_max, life_min = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local wanted, least, step = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
+local class, node = tonumber(ARGV[13]), ARGV[14]
+
+local clock = open(KEYS[1])
+local state = read(KEYS[2])
+local refusal = barred(clock, state, version, cost)
+if refusal then
+  return refusal
+end
+local now = clock.now
+
+local ends_at, tokens = clock.start + longest, 0
+if state.kind == 'runs' then
+  tokens = number(state.tokens)
+  if number(state.epoch) == clock.epoch then
+    ends_at = number(state.ends_at)
+  else
+    ends_at = math.max(ends_at, number(state.ends_at))
+  end
+elseif state.kind == 'bucket' and number(state.epoch) == clock.epoch then
+  ends_at = now + number(state.life)
+elseif state.kind then
+  ends_at = math.max(ends_at, now + longest)
+end
+
+-- Who was refused comes back in the order in which he was, the urgent first: the
+-- one behind may take what those before him have not taken by then.
+local QUEUE_MAX = 32
+local queue, place = {}, nil
+for rank, name in string.gmatch(state.waiting or '', '(%d):(%S+)') do
+  if name ~= node then
+    queue[#queue + 1] = { tonumber(rank), name }
+  elseif tonumber(rank) == class then
+    queue[#queue + 1] = { class, node }
+    place = #queue
+  end
+end
+if not place then
+  place = 1
+  while queue[place] and queue[place][1] <= class do
+    place = place + 1
+  end
+end
+
+local function save(free_at)
+  local waiting = {}
+  for i = 1, math.min(#queue, QUEUE_MAX) do
+    waiting[i] = queue[i][1] .. ':' .. queue[i][2]
+  end
+  write(KEYS[2], clock, state, free_at, {
+    'kind', 'runs', 'version', ARGV[1], 'cost', ARGV[2], 'interval', ARGV[4],
+    'overlap', ARGV[6], 'ends_at', ends_at, 'tokens', tokens,
+    'waiting', table.concat(waiting, ' '),
+  })
+end
+
+local free_at = ends_at + pause - overlap
+local mine_at = free_at + step * (place - 1)
+if now < mine_at then
+  if not queue[place] or queue[place][2] ~= node then
+    table.insert(queue, place, { class, node })
+  end
+  save(free_at)
+  return reply(clock, 'refused', math.ceil(mine_at - now))
+end
+-- Runs grow while anybody was refused since the last one began.
+local grown = 0
+if #queue > 0 then
+  grown = tokens * 2
+end
+-- Those who did not come in time have lost their place.
+local is_queued = queue[place] and queue[place][2] == node
+for _ = 1, is_queued and place or place - 1 do
+  table.remove(queue, 1)
+end
+tokens = math.max(math.min(math.max(wanted, grown), run_max), least)
+local life = math.floor(life_min + gap * (tokens - least))
+-- A node's clock may run slow by a thousandth.
+ends_at = now + math.ceil(life * 1.001) + 1
+save(ends_at + pause)
+return reply(clock, 'leased', tokens, life)

@@ -1,0 +1,313 @@
+//! The port: what callers reach.
+
+use std::sync::{Arc, MutexGuard};
+
+use outflow_core::class::Class;
+use outflow_core::limit::spec::LimitSpec;
+use outflow_core::policy::facet::Facet;
+use outflow_core::policy::policy::WhenAway;
+use outflow_core::throttle::cell::{Answer, Cell, Told};
+use outflow_core::throttle::look::Look;
+use outflow_core::throttle::request::{Key, LIMITS_MAX, POLICY_SPACE, Request, TTL_DEFAULT};
+use outflow_core::throttle::{Permit, Ticket, Wanted, Why};
+use outflow_core::time::Nanos;
+use outflow_ports::ledger::LedgerWork;
+use outflow_ports::throttle::{
+    Acquire, Acquired, CellReply, Reply, ThenAcquired, ThrottleError, Throttling,
+};
+
+use crate::lending::{self, Lending};
+use crate::names::{self, Named};
+use crate::service::{Ask, Service, State, refused};
+
+fn logged(acquire: &Acquire<'_>) -> Vec<(String, u32)> {
+    let limits = acquire.limits.iter();
+    limits.map(|it| (it.key.to_owned(), it.cost)).collect()
+}
+
+impl Service {
+    fn acquire_named(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        acquire: &Acquire<'_>,
+        later: &mut dyn FnMut() -> ThenAcquired,
+    ) -> Reply {
+        let named = match state.names.named(acquire) {
+            Ok(named) => named,
+            Err(error) => {
+                drop(state);
+                return Reply::Now(Err(self.fail(error)));
+            }
+        };
+        if self.lender.is_some() && named.iter().any(lending::is_lent) {
+            return self.borrow(state, acquire, named, later);
+        }
+        let ask = Ask {
+            class: acquire.class,
+            owner: state.owner(acquire.tenant),
+            wait: acquire.wait,
+            ttl: acquire.ttl,
+            logged: &mut || logged(acquire),
+        };
+        let wants: Vec<_> = named.iter().map(Named::wanted).collect();
+        let asked: Vec<u8> = named.iter().map(|named| named.asked).collect();
+        self.decide(state, ask, &wants, &asked, later)
+    }
+
+    /// Asks the node for what it counts, if what is counted here is there.
+    fn borrow(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        acquire: &Acquire<'_>,
+        named: Vec<Named>,
+        later: &mut dyn FnMut() -> ThenAcquired,
+    ) -> Reply {
+        let (lent, own): (Vec<_>, Vec<_>) = named.into_iter().partition(lending::is_lent);
+        let it = &mut *state;
+        let now = it.clock.now();
+        let owner = it.owner(acquire.tenant);
+        let wants: Vec<_> = own.iter().map(Named::wanted).collect();
+        let request = Request {
+            wants: &wants,
+            class: acquire.class,
+            wait: Nanos::ZERO,
+            ttl: acquire.ttl,
+            owner,
+        };
+        let checked = it.throttle.check(&now, &request, &mut it.outcomes);
+        let is_full = it.lendings.len() >= self.waiters_max;
+        // A pause of one of the node's limits that somebody told us of.
+        let paused = lent.iter().find_map(|named| {
+            let key = named.wanted().key;
+            let lasts = it.throttle.paused_for(&now, key.space, key.name)?;
+            Some((usize::from(named.asked), lasts))
+        });
+        let answer = match (checked, paused) {
+            (Err(refusal), _) if acquire.wait == Nanos::ZERO || refusal.retry_after.is_none() => {
+                let asked: Vec<u8> = own.iter().map(|named| named.asked).collect();
+                Some(refused(&refusal, &asked))
+            }
+            (_, Some((by, lasts))) => Some(Acquired::Refused {
+                by,
+                why: Why::Limited,
+                retry_after: Some(lasts),
+            }),
+            _ if is_full => Some(Acquired::Refused {
+                by: 0,
+                why: Why::TooManyWaiters,
+                retry_after: Some(Nanos::from_secs(1)),
+            }),
+            _ => None,
+        };
+        if let Some(answer) = answer {
+            self.finish(state, &now);
+            self.count(&answer);
+            return Reply::Now(Ok(answer));
+        }
+        if acquire.wait > Nanos::ZERO {
+            self.count_waiting();
+        }
+        let id = it.lendings.add(Lending {
+            own,
+            lent,
+            logged: logged(acquire),
+            class: acquire.class,
+            owner,
+            deadline: now.mono + acquire.wait,
+            ttl: acquire.ttl,
+            then: later(),
+        });
+        self.finish(state, &now);
+        self.lend(id);
+        Reply::Later(lending::ticket(id))
+    }
+}
+
+impl Throttling for Service {
+    fn cell(&self, cell: &Cell<'_>, later: &mut dyn FnMut() -> ThenAcquired) -> CellReply {
+        let mut state = self.lock();
+        let it = &mut *state;
+        let now = it.clock.now();
+        match it.throttle.cell(&now, cell, &mut it.outcomes) {
+            Ok(Told::Answer(answer)) => {
+                self.finish(state, &now);
+                self.count_cell(answer.limited);
+                if !answer.limited && cell.quantity > 0 {
+                    self.note_one(&now, cell.name, cell.quantity, Class::Critical);
+                }
+                CellReply::Now(Ok(answer))
+            }
+            Ok(Told::NotYet) => {
+                let spec = LimitSpec::TokenBucket {
+                    rate: cell.rate,
+                    burst: cell.burst,
+                };
+                let wanted = Wanted {
+                    key: Key {
+                        space: cell.space,
+                        name: cell.name,
+                        facet: &Facet::Rate,
+                    },
+                    spec: &spec,
+                    cost: cell.quantity,
+                    when_away: WhenAway::Closed,
+                    version: 0,
+                };
+                let ask = Ask {
+                    class: Class::Critical,
+                    owner: outflow_core::throttle::Owner::default(),
+                    wait: Nanos::ZERO,
+                    ttl: TTL_DEFAULT,
+                    logged: &mut || vec![(cell.name.to_owned(), cell.quantity)],
+                };
+                match self.decide(state, ask, &[wanted], &[0], later) {
+                    Reply::Later(ticket) => CellReply::Later(ticket),
+                    Reply::Now(Err(error)) => CellReply::Now(Err(error)),
+                    Reply::Now(Ok(acquired)) => CellReply::Now(self.looked(cell, &acquired)),
+                }
+            }
+            Err(_) => {
+                self.finish(state, &now);
+                self.count_cell(true);
+                CellReply::Now(Err(ThrottleError::Crowded))
+            }
+        }
+    }
+
+    fn acquire(&self, acquire: &Acquire<'_>, later: &mut dyn FnMut() -> ThenAcquired) -> Reply {
+        if acquire.limits.is_empty() || acquire.limits.len() > LIMITS_MAX {
+            return Reply::Now(Err(self.fail(ThrottleError::Count)));
+        }
+        if let Some(error) = acquire.limits.iter().find_map(|it| names::check(it).err()) {
+            return Reply::Now(Err(self.fail(error)));
+        }
+        let mut state = self.lock();
+        if state.closed {
+            drop(state);
+            return Reply::Now(Err(self.fail(ThrottleError::Closing)));
+        }
+        let one = match acquire.limits {
+            [asked] => match asked.limits {
+                [spec] if self.lender.is_none() || !lending::is_long(spec) => Some((asked, spec)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some((asked, spec)) = one else {
+            return self.acquire_named(state, acquire, later);
+        };
+        let wanted = Wanted {
+            key: Key {
+                space: acquire.tenant.unwrap_or(""),
+                name: asked.key,
+                facet: &Facet::of(spec),
+            },
+            spec,
+            cost: asked.cost,
+            when_away: asked.when_away,
+            version: 0,
+        };
+        let ask = Ask {
+            class: acquire.class,
+            owner: state.owner(acquire.tenant),
+            wait: acquire.wait,
+            ttl: acquire.ttl,
+            logged: &mut || logged(acquire),
+        };
+        self.decide(state, ask, &[wanted], &[0], later)
+    }
+
+    fn cancel(&self, ticket: Ticket) {
+        if self.cancel_lending(ticket) {
+            return;
+        }
+        let mut state = self.lock();
+        let now = state.clock.now();
+        if state.throttle.cancel(&now, ticket) {
+            state.forget(ticket);
+        }
+        self.finish(state, &now);
+    }
+
+    fn release(&self, tenant: Option<&str>, permit: Permit) -> bool {
+        let mut state = self.lock();
+        let by = state.owner(tenant);
+        let it = &mut *state;
+        let now = it.clock.now();
+        let released = it.throttle.release(&now, permit, by, &mut it.outcomes);
+        self.finish(state, &now);
+        released
+    }
+
+    fn pause(&self, tenant: Option<&str>, key: &str, lasts: Nanos) -> Result<(), ThrottleError> {
+        names::check_key(key)?;
+        let mut state = self.lock();
+        let it = &mut *state;
+        let now = it.clock.now();
+        // A tenant pauses its own keys, and its own limits among the policies'.
+        let of_policies = it.names.yielded(tenant, key).ok();
+        let own = (tenant.unwrap_or(""), key);
+        let mut fits = it.throttle.pause(&now, own, lasts, &mut it.outcomes);
+        let mut keys = vec![of_fleet(own)];
+        if let Some((name, yielded)) = of_policies {
+            let key = (POLICY_SPACE, &*name);
+            fits &= it.throttle.pause(&now, key, lasts, &mut it.outcomes);
+            keys.extend(yielded.iter().map(|applied| applied.key.clone()));
+        }
+        for key in keys {
+            if let Some(lender) = &self.lender {
+                lender.pause(key.clone(), lasts);
+            }
+            let key = Arc::new(key);
+            it.tell_pause(&now, LedgerWork::Pause { key, lasts });
+        }
+        self.finish(state, &now);
+        match fits {
+            true => Ok(()),
+            false => Err(ThrottleError::Crowded),
+        }
+    }
+
+    fn look(&self, acquire: &Acquire<'_>) -> Vec<(usize, Look)> {
+        let mut state = self.lock();
+        let now = state.clock.now();
+        let Ok(named) = state.names.named(acquire) else {
+            return Vec::new();
+        };
+        let looks = named.iter().filter_map(|named| {
+            let look = state.throttle.look(&now, &named.wanted().key)?;
+            Some((usize::from(named.asked), look))
+        });
+        looks.collect()
+    }
+}
+
+fn of_fleet((space, name): (&str, &str)) -> outflow_core::policy::key::LimitKey {
+    let facet = &Facet::Rate;
+    Key { space, name, facet }.of_fleet()
+}
+
+impl Service {
+    fn count_cell(&self, limited: bool) {
+        self.count(&match limited {
+            true => Acquired::Refused {
+                by: 0,
+                why: Why::Limited,
+                retry_after: None,
+            },
+            false => Acquired::Granted(None),
+        });
+    }
+
+    /// The answer to a call that was decided as a request.
+    fn looked(&self, cell: &Cell<'_>, acquired: &Acquired) -> Result<Answer, ThrottleError> {
+        let look = Cell {
+            quantity: 0,
+            ..*cell
+        };
+        let CellReply::Now(looked) = self.cell(&look, &mut || Box::new(|_| ())) else {
+            return Err(ThrottleError::Crowded);
+        };
+        Ok(acquired.as_cell(looked?))
+    }
+}
