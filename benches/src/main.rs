@@ -8,6 +8,7 @@
     clippy::unwrap_used
 )]
 
+mod control;
 mod driver;
 mod end_to_end;
 mod engine;
@@ -59,6 +60,27 @@ enum Bench {
         /// Only cases whose name contains this.
         #[arg(long)]
         only: Option<String>,
+    },
+    /// How well the controller finds hidden limits, beside simpler rules.
+    Control {
+        /// Only the controller.
+        #[arg(long)]
+        alone: bool,
+        /// Also providers for which no target is stated.
+        #[arg(long)]
+        others: bool,
+        /// Only providers whose name contains this.
+        #[arg(long)]
+        only: Option<String>,
+        /// Full rates of the providers, in messages a second.
+        #[arg(long, value_delimiter = ',', default_values_t = [1.0, 10.0, 100.0])]
+        rates: Vec<f64>,
+        /// Where senders start, as multiples of the full rate.
+        #[arg(long, value_delimiter = ',', default_values_t = [10.0, 0.1])]
+        starts: Vec<f64>,
+        /// Hours of virtual time.
+        #[arg(long, default_value_t = 24)]
+        hours: u64,
     },
     /// Durable submissions over HTTP, beside what the disk does.
     Enqueue,
@@ -171,6 +193,21 @@ fn run(bench: Bench) -> io::Result<Option<Value>> {
             return Ok(None);
         }
         Bench::Fairness { small, only } => fairness::run(!small, only.as_deref()),
+        Bench::Control {
+            alone,
+            others,
+            only,
+            rates,
+            starts,
+            hours,
+        } => control::run(control::Wanted {
+            alone,
+            others,
+            only,
+            rates,
+            starts,
+            hours,
+        })?,
         Bench::Enqueue => enqueue::run()?,
         Bench::Jobs {
             messages,

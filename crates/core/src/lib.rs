@@ -3,12 +3,14 @@
 //!
 //! In reading order: [`time`], [`entropy`], [`name`], [`handle`]; [`class`],
 //! [`destination`], [`message`], [`message_id`], [`flow`], [`account`] (the words); [`limit`],
-//! [`policy`] (what may be sent when), [`ledger`] (how a fleet shares it);
+//! [`policy`] (what may be sent when), [`ledger`] (how a fleet shares it), [`adapt`]
+//! (how much of it the far end bears);
 //! [`schedule`] (who goes next), [`pool`] (through which account); [`reply`], [`classify`], [`outcome`], [`retry`]
-//! (what became of it); [`engine`] ties them together; [`throttle`] lends the
-//! same limits to others.
+//! (what became of it), [`tally`] (how often); [`engine`] ties them together; [`throttle`]
+//! lends the same limits to others.
 
 pub mod account;
+pub mod adapt;
 pub mod class;
 pub mod classify;
 pub mod destination;
@@ -27,5 +29,6 @@ pub mod pool;
 pub mod reply;
 pub mod retry;
 pub mod schedule;
+pub mod tally;
 pub mod throttle;
 pub mod time;

@@ -20,6 +20,8 @@
 //! - [`memory`]: stores and ledgers in memory, with faults.
 //! - [`world`]: nodes over all that, in virtual time; [`simulate`]: one run,
 //!   judged.
+//! - [`hidden`]: providers with hidden limits against rules for the rate, by
+//!   themselves.
 //! - [`report`], [`chart`]: for people.
 
 pub mod backlog;
@@ -27,6 +29,7 @@ pub mod chart;
 pub mod checkers;
 pub mod expect;
 pub mod hash;
+pub mod hidden;
 pub mod histogram;
 pub mod in_flight;
 pub mod memory;

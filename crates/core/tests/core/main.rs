@@ -3,6 +3,7 @@
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod accounts;
+mod adapt;
 mod classify;
 mod engine;
 mod heads;
@@ -12,3 +13,4 @@ mod meters;
 mod policy;
 mod pool;
 mod retry;
+mod tally;

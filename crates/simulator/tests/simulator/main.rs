@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod hidden;
 mod observe;
 mod repeatable;
 mod sabotage;

@@ -1,0 +1,105 @@
+//! How many connections are welcome, and how many messages on each.
+//!
+//! A far end that has enough connections refuses one more, and one that has
+//! read enough on a connection refuses the next message there. Neither says
+//! anything about the rate, so neither moves it: these two caps move instead.
+//! A refused connection fixes the cap at those that were open; one more is
+//! tried after an hour, then after two, four, at most a day.
+
+use crate::time::{Mono, Nanos};
+
+const TRY_AFTER: Nanos = Nanos::from_secs(3_600);
+const TRY_AFTER_MOST: Nanos = Nanos::from_secs(86_400);
+
+/// What is known of the connections to a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connections {
+    most: u32,
+    cap: u32,
+    messages: u32,
+    try_at: Mono,
+    wait: Nanos,
+}
+
+impl Connections {
+    /// Nothing is known; the operator allows `most` connections.
+    pub const fn new(most: u32) -> Self {
+        Self {
+            most,
+            cap: most,
+            messages: u32::MAX,
+            try_at: Mono::NEVER,
+            wait: TRY_AFTER,
+        }
+    }
+
+    /// How many connections may be open now.
+    pub fn cap(&self, now: Mono) -> u32 {
+        if now >= self.try_at {
+            self.cap.saturating_add(1).min(self.most)
+        } else {
+            self.cap
+        }
+    }
+
+    /// How many messages one connection carries.
+    pub const fn messages(&self) -> u32 {
+        self.messages
+    }
+
+    /// Another connection was refused while `open` were open.
+    pub fn refused(&mut self, now: Mono, open: u32) {
+        if open.max(1) >= self.cap && self.try_at != Mono::NEVER {
+            self.wait = self.wait.times(2).min(TRY_AFTER_MOST);
+        } else {
+            self.wait = TRY_AFTER;
+        }
+        self.cap = open.clamp(1, self.most.max(1));
+        self.try_at = now + self.wait;
+    }
+
+    /// A connection was opened; now `open` are.
+    pub fn opened(&mut self, now: Mono, open: u32) {
+        if open > self.cap {
+            self.cap = open.min(self.most);
+            self.wait = TRY_AFTER;
+            self.try_at = now + self.wait;
+        }
+    }
+
+    /// A connection carried `messages` and the next was refused.
+    pub fn full(&mut self, messages: u32) {
+        self.messages = messages.max(1).min(self.messages);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_connection_fixes_the_cap_and_one_more_is_tried_later() {
+        let mut known = Connections::new(50);
+        assert_eq!(known.cap(Mono(0)), 50);
+        known.refused(Mono(0), 20);
+        assert_eq!(known.cap(Mono(0)), 20);
+        let hour = Mono(0) + TRY_AFTER;
+        assert_eq!(known.cap(hour), 21);
+        known.refused(hour, 20);
+        assert_eq!(known.cap(hour + TRY_AFTER), 20, "the wait doubles");
+        let later = hour + TRY_AFTER.times(2);
+        assert_eq!(known.cap(later), 21);
+        known.opened(later, 21);
+        assert_eq!(known.cap(later), 21);
+    }
+
+    #[test]
+    fn messages_per_connection_only_shrink() {
+        let mut known = Connections::new(5);
+        known.full(100);
+        known.full(200);
+        assert_eq!(known.messages(), 100);
+        known.full(0);
+        assert_eq!(known.messages(), 1);
+    }
+}
