@@ -19,16 +19,20 @@ use outflow_core::engine::command::{Command, PauseId};
 use outflow_core::engine::event::Event;
 use outflow_core::engine::explain::Explanation;
 use outflow_core::engine::lend::{Lent, Want};
+use outflow_core::flow::FlowKey;
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
+use outflow_core::tally::Counter;
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::control::{Bulk, Control, Touched};
 use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
 use outflow_ports::lender::Lender;
-use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page, Query};
+use outflow_ports::query::{
+    Depth, Filter, LaneView, LimitView, LiveMessage, Page, Query, TallyView,
+};
 
 use self::load::Load;
 pub(crate) use self::request::{Request, Waiting};
@@ -161,6 +165,10 @@ impl Query for Handle {
         self.ask(Request::Limits { then });
     }
 
+    fn tallies(&self, then: Then<Vec<TallyView>>) {
+        self.ask(Request::Tallies { then });
+    }
+
     fn depth(&self, then: Then<Depth>) {
         self.ask(Request::Depth { then });
     }
@@ -218,6 +226,15 @@ impl Control for Handle {
             matches,
             dry_run,
             then,
+        });
+    }
+
+    fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter) {
+        let key = Box::new(key);
+        self.post(Event::Heard {
+            key,
+            account,
+            counter,
         });
     }
 

@@ -13,9 +13,10 @@ use outflow_core::engine::view;
 use outflow_core::message::{Seq, State};
 use outflow_core::policy::scope_set::ScopeSet;
 use outflow_core::schedule::waits::Waits;
+use outflow_core::tally::{Counter, Window};
 use outflow_core::time::{Nanos, Now};
 use outflow_ports::ledger::Ledger;
-use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page};
+use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page, TallyView};
 use outflow_ports::resolver::Resolver;
 use outflow_ports::store::{Found, Store};
 use outflow_ports::transport::Transport;
@@ -128,6 +129,17 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
     pub fn limits(&self, now: &Now) -> Vec<LimitView> {
         let limits = self.engine().limit_views(now);
         limits.into_iter().map(shown).collect()
+    }
+
+    /// What was counted lately, by key.
+    pub fn tallies(&self, now: &Now) -> Vec<TallyView> {
+        let tallies = self.engine().tallies();
+        let views = tallies.map(|(key, tally)| TallyView {
+            key: Arc::clone(key),
+            counts: Window::ALL
+                .map(|window| Counter::ALL.map(|it| tally.count(now.mono, window, it))),
+        });
+        views.collect()
     }
 
     /// How much waits.

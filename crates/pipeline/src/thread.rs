@@ -202,6 +202,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Seat<S, L, T, R> {
             } => then(node.messages(&filter, from, max)),
             Request::Lanes { then } => then(node.lanes(now)),
             Request::Limits { then } => then(node.limits(now)),
+            Request::Tallies { then } => then(node.tallies(now)),
             Request::Depth { then } => then(node.depth(now)),
             Request::Meters { then } => then(node.meters()),
             Request::Cancel { seq, then } => then(node.cancel(seq)),

@@ -3,10 +3,12 @@
 
 use outflow_core::account::AccountSpec;
 use outflow_core::engine::command::PauseId;
+use outflow_core::flow::FlowKey;
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
+use outflow_core::tally::Counter;
 use outflow_core::time::Wall;
 
 use crate::intake::Then;
@@ -62,6 +64,10 @@ pub trait Control: Send + Sync {
     /// Do something with everything that matches and waits; how many messages
     /// that is, at most. With `dry_run` nothing is done.
     fn bulk(&self, bulk: Bulk, matches: Match, dry_run: bool, then: Then<u64>);
+
+    /// Something was heard of a message that was sent through an account: it
+    /// bounced later, was complained of, opened or clicked.
+    fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter);
 
     /// Dead letters that are no longer kept: replayed or discarded.
     fn forget(&self, seqs: Vec<Seq>);

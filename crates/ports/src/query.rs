@@ -12,6 +12,7 @@ use outflow_core::message::{Seq, State};
 use outflow_core::name::Name;
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
+use outflow_core::tally::{Counter, Window};
 use outflow_core::time::{Nanos, Wall};
 
 use crate::intake::Then;
@@ -107,6 +108,25 @@ pub struct LimitView {
     pub next_grant: Option<Wall>,
 }
 
+/// What was counted lately of one thing: `isp:google`, `account:ses-1`,
+/// `tenant:acme`.
+#[derive(Clone, Debug)]
+pub struct TallyView {
+    /// Of what.
+    pub key: Arc<LimitKey>,
+    /// By window, then by counter, in the order of their `ALL`.
+    pub counts: [[u64; Counter::ALL.len()]; Window::ALL.len()],
+}
+
+impl TallyView {
+    /// How many there were in a window.
+    pub fn count(&self, window: Window, counter: Counter) -> u64 {
+        let counts = self.counts.get(window as usize);
+        let count = counts.and_then(|counts| counts.get(counter as usize));
+        count.copied().unwrap_or(0)
+    }
+}
+
 /// Messages of one kind in one state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
@@ -136,6 +156,9 @@ pub trait Query: Send + Sync {
 
     /// All limits.
     fn limits(&self, then: Then<Vec<LimitView>>);
+
+    /// What was counted lately, by key.
+    fn tallies(&self, then: Then<Vec<TallyView>>);
 
     /// How much waits.
     fn depth(&self, then: Then<Depth>);

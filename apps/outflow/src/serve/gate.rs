@@ -8,12 +8,15 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outflow_core::account::AccountSpec;
+use outflow_core::classify::Rules;
 use outflow_core::engine::command::{Command, PauseId};
 use outflow_core::engine::event::Event;
+use outflow_core::flow::FlowKey;
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
+use outflow_core::tally::Counter;
 use outflow_core::time::{Now, Wall};
 use outflow_pipeline::{Handle, Node, Ports};
 use outflow_ports::control::{Bulk, Control, Touched};
@@ -59,11 +62,13 @@ impl Gate {
         &self,
         now: &Now,
         settings: outflow_core::engine::Settings,
+        rules: Rules,
         ports: Ports<S, L, T, R>,
         sink: Arc<dyn Sink>,
     ) -> Node<S, L, T, R> {
         let before = self.lock().take().unwrap_or_default();
         let mut node = Node::start_observed(now, settings, before.policies, ports, sink);
+        node.set_rules(rules);
         // Before the flows are told that they have messages: what is paused
         // need not be read from the store.
         for (id, matches, until) in before.pauses {
@@ -139,6 +144,10 @@ impl Control for Gate {
 
     fn bulk(&self, bulk: Bulk, matches: Match, dry_run: bool, then: Then<u64>) {
         self.handle.bulk(bulk, matches, dry_run, then);
+    }
+
+    fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter) {
+        self.handle.heard(key, account, counter);
     }
 
     fn forget(&self, seqs: Vec<Seq>) {

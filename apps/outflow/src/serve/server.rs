@@ -43,6 +43,7 @@ use super::timed_store::TimedStore;
 use super::tls::{Certificate, Speaking, TlsError};
 use super::transports::Transports;
 use super::wiring::{SystemClock, Wiring};
+use crate::rules::RulesError;
 
 /// Threads of the executor.
 const WORKERS: usize = 2;
@@ -52,6 +53,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
+    #[error(transparent)]
+    Rules(#[from] RulesError),
     #[error(transparent)]
     Store(#[from] OpenError),
     #[error(transparent)]
@@ -128,6 +131,7 @@ impl Server {
         log: impl io::Write + Send + 'static,
     ) -> Result<Self, ServeError> {
         let data_dir = settings.server.data_dir.clone();
+        let rules = crate::rules::load(&settings.classify_rules)?;
         let is_fresh = is_empty(&data_dir);
         make_private(&data_dir)?;
         let (node, inbox) = handle::open();
@@ -190,7 +194,7 @@ impl Server {
         let dns_sink = Arc::clone(&wiring.sink);
         let ledger_sink = Arc::clone(&wiring.sink);
         let (gate, sink, engine) = (wiring.gate, wiring.sink, settings.engine());
-        let begin = move |now: &Now| gate.begin(now, engine, ports, sink);
+        let begin = move |now: &Now| gate.begin(now, engine, rules, ports, sink);
         let thread = outflow_pipeline::thread::spawn(inbox, surroundings()?, begin);
         let ended = watched(thread.map_err(ServeError::System)?)?;
         let (stop, stopped) = watch::channel(false);

@@ -8,7 +8,7 @@ use outflow_core::engine::explain::{Explanation, Obstacle};
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
 use outflow_ports::intake::Then;
-use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page, Query};
+use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page, Query, TallyView};
 
 /// Pairs of account and destination that are remembered.
 const PAIRS_MAX: usize = 10_000;
@@ -132,6 +132,10 @@ impl<Q: Query> Query for Troubled<Q> {
 
     fn limits(&self, then: Then<Vec<LimitView>>) {
         self.node.limits(then);
+    }
+
+    fn tallies(&self, then: Then<Vec<TallyView>>) {
+        self.node.tallies(then);
     }
 
     fn depth(&self, then: Then<Depth>) {

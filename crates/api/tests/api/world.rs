@@ -16,16 +16,20 @@ use outflow_config::Account;
 use outflow_core::account::AccountSpec;
 use outflow_core::engine::command::PauseId;
 use outflow_core::engine::explain::Explanation;
+use outflow_core::flow::FlowKey;
 use outflow_core::message::{Seq, State};
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
+use outflow_core::tally::Counter;
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::control::{Bulk, Control, Touched};
 use outflow_ports::fleet::Fleet;
 use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
 use outflow_ports::parcel::{Parcel, ParcelError, ParcelRef, ParcelSource};
-use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page, Query};
+use outflow_ports::query::{
+    Depth, Filter, LaneView, LimitView, LiveMessage, Page, Query, TallyView,
+};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -72,6 +76,8 @@ pub struct NodeState {
     pub lanes: Vec<LaneView>,
     pub limits: Vec<LimitView>,
     pub policies: Policies,
+    /// What was heard of messages later.
+    pub heard: Vec<(FlowKey, Option<Name>, Counter)>,
     pub accounts: BTreeMap<String, AccountSpec>,
     pub pauses: BTreeMap<u64, (Match, Option<Wall>)>,
     pub bulks: Vec<(String, String, bool)>,
@@ -204,6 +210,10 @@ impl Query for Node {
         then(limits);
     }
 
+    fn tallies(&self, then: Then<Vec<TallyView>>) {
+        then(Vec::new());
+    }
+
     fn depth(&self, then: Then<Depth>) {
         then(Depth::default());
     }
@@ -271,6 +281,11 @@ impl Control for Node {
         state.bulks.push(entry);
         drop(state);
         then(count as u64);
+    }
+
+    fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter) {
+        let mut state = self.state.lock().unwrap();
+        state.heard.push((key, account, counter));
     }
 
     fn forget(&self, seqs: Vec<Seq>) {

@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use self::connects::Connects;
 use self::cost::Regime;
 use super::account_limits::{AccountLimits, Owner};
+use super::counts::Places;
 use super::holdups::{AtGates, ByClass, Holdups};
 use super::limits::Maker;
 use crate::account::AccountSpec;
@@ -65,6 +66,8 @@ pub(super) struct Account {
     holdups: Holdups,
     /// Its limits at destinations are not all known yet.
     pub settling: bool,
+    /// Where its replies are counted, once there was one.
+    pub tallies: Option<Places>,
 }
 
 impl Account {
@@ -230,6 +233,10 @@ impl Desk {
 
     pub fn account(&self, id: AccountId) -> Option<&Account> {
         self.accounts.get(id.index()).and_then(Option::as_ref)
+    }
+
+    pub fn account_mut(&mut self, id: AccountId) -> Option<&mut Account> {
+        self.accounts.get_mut(id.index()).and_then(Option::as_mut)
     }
 
     pub fn accounts(&self) -> impl Iterator<Item = (AccountId, &Account)> {

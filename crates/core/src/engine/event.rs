@@ -8,12 +8,14 @@ use crate::account::AccountSpec;
 use crate::destination::Destination;
 use crate::engine::action::Receipt;
 use crate::engine::command::Command;
+use crate::flow::FlowKey;
 use crate::handle::{AppendNo, FlowId, LimitId, PermitId, SessionRef};
 use crate::message::{Head, Seq};
 use crate::name::Name;
 use crate::policy::key::LimitKey;
 use crate::policy::set::Policies;
 use crate::reply::Reply;
+use crate::tally::Counter;
 use crate::time::Nanos;
 
 /// One thing that happened.
@@ -72,6 +74,13 @@ pub enum Event {
         flow: FlowId,
         seq: Seq,
         reply: Reply,
+    },
+    /// Something was heard of a message that was sent through an account: it
+    /// bounced later, was complained of, opened or clicked.
+    Heard {
+        key: Box<FlowKey>,
+        account: Option<Name>,
+        counter: Counter,
     },
     /// The policies in force are these from now on.
     PolicyChanged { policies: Box<Policies> },

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::action::Action;
 use super::budgets::FlowBudgets;
+use super::counts::Places;
 use super::recipients::RecipientRules;
 use crate::flow::FlowKey;
 use crate::handle::{FlowId, LaneId};
@@ -57,6 +58,8 @@ pub(super) struct Flow {
     pub pauses: u32,
     /// A bound on the cost: what can never fit is not queued.
     pub cost_max: u32,
+    /// Where its replies are counted, once there was one.
+    pub tallies: Option<Places>,
 }
 
 impl Flow {
@@ -75,6 +78,7 @@ impl Flow {
             in_flight: 0,
             pauses: 0,
             cost_max: u32::MAX,
+            tallies: None,
         }
     }
 
@@ -144,6 +148,7 @@ impl Flows {
             return;
         };
         let old = std::mem::replace(&mut flow.key, Arc::clone(&key));
+        flow.tallies = None;
         self.by_key.remove(&old);
         // Another flow may have these facts already; both go on.
         self.by_key.entry(key).or_insert(id);

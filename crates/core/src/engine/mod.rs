@@ -20,6 +20,7 @@ mod appends;
 mod budgets;
 pub mod command;
 mod counter;
+mod counts;
 mod desk;
 pub mod event;
 pub mod explain;
@@ -46,6 +47,7 @@ use self::appends::Appends;
 use self::budgets::Budgets;
 use self::command::{Command, PauseId};
 use self::counter::Counter;
+use self::counts::Counts;
 use self::desk::Desk;
 use self::event::Event;
 use self::flows::Flows;
@@ -134,6 +136,7 @@ pub struct Engine {
     limits: FlowLimits,
     counter: Counter,
     rules: Rules,
+    counts: Counts,
     tenants: BTreeMap<Name, TenantId>,
     /// Flows that wait for their domain to be resolved.
     unresolved: BTreeMap<Name, Vec<FlowId>>,
@@ -173,6 +176,7 @@ impl Engine {
             limits: FlowLimits::default(),
             counter,
             rules: Rules::built_in(),
+            counts: Counts::default(),
             tenants: BTreeMap::new(),
             unresolved: BTreeMap::new(),
             pauses: BTreeMap::new(),
@@ -239,6 +243,11 @@ impl Engine {
             Event::Granted { limit, no, answer } => self.granted(now, limit, no, answer),
             Event::Paused { key, lasts } => self.paused(now, &key, lasts),
             Event::Feedback { flow, seq, reply } => self.feedback(flow, seq, &reply),
+            Event::Heard {
+                key,
+                account,
+                counter,
+            } => self.count_later(now, &key, account.as_ref(), counter),
             Event::PolicyChanged { policies } => {
                 self.counter.policies = *policies;
                 self.review_accounts();

@@ -36,6 +36,7 @@ impl Engine {
         let key = flow.map(|flow| flow.key.clone());
         let to = key.as_ref().map(|key| &key.destination);
         let outcome = self.rules.classify(to, reply, head.attempts);
+        self.count_reply(now, &permit, reply, &outcome);
         self.tell_account(now, &permit, &outcome);
         let Some(key) = key else {
             return;

@@ -3,14 +3,23 @@
 use super::counter::Counter;
 use super::ring::Ring;
 use super::window::Window;
-use crate::time::Mono;
+use crate::time::{Mono, Nanos};
 
 const ALL: usize = Counter::ALL.len();
 const LONG: usize = Counter::LONG;
+/// The shortest slots: what falls into one of them falls into one slot of each
+/// longer window, since their lengths are multiples of it.
+const SLOT: Nanos = Window::Minute.slot();
 
 /// The counts of one key. Its size is fixed, about 5 KB.
+///
+/// What happens now is counted in one place only; when a slot of the shortest
+/// window ends, its counts are added to all windows at once.
 #[derive(Clone, Debug)]
 pub struct Tally {
+    current: [u32; ALL],
+    /// The number of the slot that `current` counts.
+    number: u64,
     minute: Ring<12, ALL>,
     quarter: Ring<30, ALL>,
     hour: Ring<30, LONG>,
@@ -21,6 +30,8 @@ pub struct Tally {
 impl Default for Tally {
     fn default() -> Self {
         Self {
+            current: [0; ALL],
+            number: 0,
             minute: Ring::new(Window::Minute.slot()),
             quarter: Ring::new(Window::QuarterHour.slot()),
             hour: Ring::new(Window::Hour.slot()),
@@ -33,27 +44,66 @@ impl Default for Tally {
 impl Tally {
     /// So many more of `counter`.
     pub fn add(&mut self, now: Mono, counter: Counter, count: u32) {
-        let place = counter.place();
-        self.minute.add(now, place, count);
-        self.quarter.add(now, place, count);
-        if counter.is_long() {
-            self.hour.add(now, place, count);
-            self.day.add(now, place, count);
-            self.week.add(now, place, count);
+        self.turn_to(now.0 / SLOT.0);
+        if let Some(current) = self.current.get_mut(counter.place()) {
+            *current = current.saturating_add(count);
+        }
+    }
+
+    /// One more of each of these.
+    pub fn add_each(&mut self, now: Mono, counters: &[Counter]) {
+        self.turn_to(now.0 / SLOT.0);
+        for counter in counters {
+            if let Some(current) = self.current.get_mut(counter.place()) {
+                *current = current.saturating_add(1);
+            }
         }
     }
 
     /// How many there were in `window`. Nothing if that counter is not counted
     /// for so long, see [`Counter::is_long`].
     pub fn count(&self, now: Mono, window: Window, counter: Counter) -> u64 {
+        if window.is_long() && !counter.is_long() {
+            return 0;
+        }
         let place = counter.place();
         let slots = window.length().0 / window.slot().0;
-        match window {
+        let before = match window {
             Window::Minute => self.minute.sum(now, place, slots),
             Window::FiveMinutes | Window::QuarterHour => self.quarter.sum(now, place, slots),
             Window::Hour => self.hour.sum(now, place, slots),
             Window::Day => self.day.sum(now, place, slots),
             Window::Week => self.week.sum(now, place, slots),
+        };
+        // What is not yet added counts as long as its slot would.
+        let width = window.slot().0;
+        let own = self.number * SLOT.0 / width;
+        let is_within = (now.0 / width).saturating_sub(own) < slots;
+        let current = self.current.get(place).copied().unwrap_or(0);
+        before + u64::from(if is_within { current } else { 0 })
+    }
+
+    /// Another slot of the shortest window begins: what the last one counted
+    /// joins all windows. A clock that stands a little behind goes on counting
+    /// where it was.
+    fn turn_to(&mut self, number: u64) {
+        if number <= self.number {
+            return;
+        }
+        let at = Mono(self.number * SLOT.0);
+        let counts = std::mem::replace(&mut self.current, [0; ALL]);
+        self.number = number;
+        for (place, count) in counts.into_iter().enumerate() {
+            if count == 0 {
+                continue;
+            }
+            self.minute.add(at, place, count);
+            self.quarter.add(at, place, count);
+            if place < LONG {
+                self.hour.add(at, place, count);
+                self.day.add(at, place, count);
+                self.week.add(at, place, count);
+            }
         }
     }
 }

@@ -19,5 +19,5 @@ pub mod window;
 pub use counter::Counter;
 pub use key::Tally;
 pub use rule::{Finding, Judged, Rule};
-pub use tallies::Tallies;
+pub use tallies::{Tallies, TallyRef};
 pub use window::Window;

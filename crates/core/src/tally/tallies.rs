@@ -3,8 +3,11 @@
 //! When the table is full, a new key takes the place of the one that was silent
 //! for longest, if that was silent for a while; else it is counted under
 //! "other", so that nobody can fill the memory with names.
+//!
+//! Who counts often keeps a [`TallyRef`], so that no name is compared on the way
+//! of a message.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::counter::Counter;
 use super::key::Tally;
@@ -13,22 +16,32 @@ use crate::time::{Mono, Nanos};
 
 /// A key that was silent for so long may make room.
 const SILENT: Nanos = Window::QuarterHour.length();
-/// Last times are kept by the minute, so that a busy key seldom moves.
-const GRAIN: u64 = Nanos::from_secs(60).0;
+
+/// Where a key is counted, as long as it was not forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TallyRef {
+    place: u32,
+    generation: u32,
+}
 
 #[derive(Clone, Debug)]
-struct Kept {
+struct Kept<K> {
+    key: K,
     tally: Box<Tally>,
-    seen: u64,
+    seen: Mono,
+    /// How often the place was given to another key.
+    generation: u32,
 }
 
 /// The counts of all keys.
 #[derive(Clone, Debug)]
 pub struct Tallies<K> {
     most: usize,
-    keys: BTreeMap<K, Kept>,
-    by_age: BTreeSet<(u64, K)>,
+    kept: Vec<Kept<K>>,
+    by_key: BTreeMap<K, u32>,
     other: Box<Tally>,
+    /// No key is silent for long enough before this time.
+    full_until: Mono,
 }
 
 impl<K: Ord + Clone> Tallies<K> {
@@ -36,20 +49,48 @@ impl<K: Ord + Clone> Tallies<K> {
     pub fn new(most: usize) -> Self {
         Self {
             most,
-            keys: BTreeMap::new(),
-            by_age: BTreeSet::new(),
+            kept: Vec::new(),
+            by_key: BTreeMap::new(),
             other: Box::default(),
+            full_until: Mono(0),
         }
     }
 
     /// So many more of `counter` for `key`.
     pub fn add(&mut self, now: Mono, key: &K, counter: Counter, count: u32) {
-        self.of(now, key).add(now, counter, count);
+        let place = self.place_of(now, key);
+        self.at(now, place).add(now, counter, count);
+    }
+
+    /// Where `key` is counted; none if there is no room for it now.
+    pub fn find(&mut self, now: Mono, key: &K) -> Option<TallyRef> {
+        let place = self.place_of(now, key)?;
+        let generation = self.kept.get(place as usize)?.generation;
+        Some(TallyRef { place, generation })
+    }
+
+    /// One more of each of these at `place`. Whether it still counts the key
+    /// that it was found for; if not, nothing is counted.
+    pub fn add_each(&mut self, now: Mono, place: TallyRef, counters: &[Counter]) -> bool {
+        match self.kept.get_mut(place.place as usize) {
+            Some(kept) if kept.generation == place.generation => {
+                kept.seen = now;
+                kept.tally.add_each(now, counters);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// One more of each of these for a key without a place.
+    pub fn add_other(&mut self, now: Mono, counters: &[Counter]) {
+        self.other.add_each(now, counters);
     }
 
     /// The counts of `key`, if it is known.
     pub fn get(&self, key: &K) -> Option<&Tally> {
-        self.keys.get(key).map(|kept| &*kept.tally)
+        let place = *self.by_key.get(key)?;
+        self.kept.get(place as usize).map(|kept| &*kept.tally)
     }
 
     /// The counts of those for which there was no room.
@@ -59,51 +100,71 @@ impl<K: Ord + Clone> Tallies<K> {
 
     /// All keys and their counts, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &Tally)> {
-        self.keys.iter().map(|(key, kept)| (key, &*kept.tally))
+        let places = self.by_key.values();
+        let kept = places.filter_map(|&place| self.kept.get(place as usize));
+        kept.map(|kept| (&kept.key, &*kept.tally))
     }
 
     /// How many keys are known.
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.by_key.len()
     }
 
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.by_key.is_empty()
     }
 
-    fn of(&mut self, now: Mono, key: &K) -> &mut Tally {
-        let seen = now.0 / GRAIN;
-        if !self.keys.contains_key(key) && !self.make_room(now) {
-            return &mut self.other;
-        }
-        let kept = self.keys.entry(key.clone()).or_insert_with(|| {
-            self.by_age.insert((seen, key.clone()));
-            Kept {
-                tally: Box::default(),
-                seen,
+    fn at(&mut self, now: Mono, place: Option<u32>) -> &mut Tally {
+        match place.and_then(|place| self.kept.get_mut(place as usize)) {
+            Some(kept) => {
+                kept.seen = now;
+                &mut kept.tally
             }
-        });
-        if kept.seen != seen {
-            self.by_age.remove(&(kept.seen, key.clone()));
-            self.by_age.insert((seen, key.clone()));
-            kept.seen = seen;
+            None => &mut self.other,
         }
-        &mut kept.tally
     }
 
-    /// Whether there is room for another key now.
-    fn make_room(&mut self, now: Mono) -> bool {
-        if self.keys.len() < self.most {
-            return true;
+    /// The place of a key, made if there is room.
+    fn place_of(&mut self, now: Mono, key: &K) -> Option<u32> {
+        if let Some(&place) = self.by_key.get(key) {
+            return Some(place);
         }
-        let silent_since = now.0.saturating_sub(SILENT.0) / GRAIN;
-        let oldest = self.by_age.first();
-        let Some(oldest) = oldest.filter(|(seen, _)| *seen < silent_since).cloned() else {
-            return false;
+        let kept = Kept {
+            key: key.clone(),
+            tally: Box::default(),
+            seen: now,
+            generation: 0,
         };
-        self.by_age.remove(&oldest);
-        self.keys.remove(&oldest.1);
-        true
+        let place = if self.kept.len() < self.most {
+            self.kept.push(kept);
+            self.kept.len() - 1
+        } else {
+            let place = self.silent(now)?;
+            let old = self.kept.get_mut(place)?;
+            let generation = old.generation.wrapping_add(1);
+            let old = std::mem::replace(old, Kept { generation, ..kept });
+            self.by_key.remove(&old.key);
+            place
+        };
+        let place = u32::try_from(place).ok()?;
+        self.by_key.insert(key.clone(), place);
+        Some(place)
+    }
+
+    /// The place that was silent for longest, if that was long enough. All are
+    /// looked at once in a while only: while all are busy, none becomes silent
+    /// before the first of them could.
+    fn silent(&mut self, now: Mono) -> Option<usize> {
+        if now < self.full_until {
+            return None;
+        }
+        let kept = self.kept.iter().enumerate();
+        let (place, oldest) = kept.min_by_key(|(_, kept)| kept.seen)?;
+        if now.since(oldest.seen) > SILENT {
+            return Some(place);
+        }
+        self.full_until = oldest.seen + SILENT;
+        None
     }
 }

@@ -49,25 +49,25 @@ fn check(report: &Report) {
     }
 }
 
+/// What the parsers look for.
+const MARKS: &[&[u8]] = &[
+    b"\r\n\r\n",
+    b"--",
+    b": ",
+    b";",
+    b"<",
+    b">",
+    b"\n ",
+    b"@",
+    b"=?utf-8?B?",
+    b"5",
+];
+
 /// Where, how much, and what instead.
 fn damage() -> impl Strategy<Value = Vec<(usize, usize, Vec<u8>)>> {
     let bytes = prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..12),
-        proptest::sample::select(
-            &[
-                &b"\r\n\r\n"[..],
-                b"--",
-                b": ",
-                b";",
-                b"<",
-                b">",
-                b"\n ",
-                b"@",
-                b"=?utf-8?B?",
-                b"5"
-            ][..]
-        )
-        .prop_map(<[u8]>::to_vec),
+        proptest::sample::select(MARKS).prop_map(<[u8]>::to_vec),
     ];
     proptest::collection::vec((any::<usize>(), 0_usize..64, bytes), 1..8)
 }

@@ -14,7 +14,7 @@ use outflow_feedback::{Report, ReturnPaths, read};
 const KEY: &[u8] = b"a key that nobody else knows";
 
 fn paths() -> ReturnPaths {
-    ReturnPaths::new("mail.example.com", &[KEY]).unwrap()
+    ReturnPaths::new("mail.example.com", &[KEY]).expect("a domain and a key")
 }
 
 fn id() -> MessageId {

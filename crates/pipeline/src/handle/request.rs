@@ -12,7 +12,7 @@ use outflow_core::policy::matcher::Match;
 use outflow_core::time::Nanos;
 use outflow_ports::control::{Bulk, Touched};
 use outflow_ports::intake::{Given, Refused, Submission, Then};
-use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page};
+use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page, TallyView};
 
 use super::load::Share;
 use crate::questions::Meters;
@@ -42,6 +42,9 @@ pub(crate) enum Request {
     },
     Limits {
         then: Then<Vec<LimitView>>,
+    },
+    Tallies {
+        then: Then<Vec<TallyView>>,
     },
     Depth {
         then: Then<Depth>,

@@ -52,6 +52,7 @@ impl Desk {
                 paused,
                 holdups,
                 settling: true,
+                tallies: None,
             });
         }
         self.side_mut(pool).accounts.insert(id);

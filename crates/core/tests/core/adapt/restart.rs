@@ -31,7 +31,7 @@ fn saved_and_restored_in_the_middle_of_a_block_trial_or_wait_gives_the_same_trac
         let (whole, _) = trace(block, |_, _| false);
         let (swapped, seen) = trace(block, |now, it| {
             let stopped = matches!(it.mode(), Mode::Pause | Mode::Block);
-            stopped || now / SECOND % 7 == 0
+            stopped || (now / SECOND).is_multiple_of(7)
         });
         assert!(whole == swapped, "the traces differ, block {block}");
         for mode in [Mode::Prove, Mode::Trial, Mode::Cruise] {

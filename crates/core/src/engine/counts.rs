@@ -1,0 +1,174 @@
+//! What is counted of every reply: for its destination, tenant, campaign and
+//! sending domain, and for its account, IP and brand.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::permits::Permit;
+use crate::account::AccountSpec;
+use crate::flow::FlowKey;
+use crate::name::Name;
+use crate::outcome::{Outcome, ReplyClass, Verdict};
+use crate::policy::key::LimitKey;
+use crate::policy::scope::Scope;
+use crate::reply::Reply;
+use crate::tally::{Counter, Tallies, Tally, TallyRef};
+use crate::time::{Mono, Now};
+
+/// Keys that are counted apart; about 5 KB each.
+const KEYS_MAX: usize = 4_096;
+
+/// The most counters that one reply moves.
+const MOVED_MAX: usize = 5;
+
+/// Where the keys of a flow, or of an account, are counted.
+pub(super) type Places = Box<[(Arc<LimitKey>, Option<TallyRef>)]>;
+
+/// All counts.
+#[derive(Debug)]
+pub(super) struct Counts(Tallies<Arc<LimitKey>>);
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self(Tallies::new(KEYS_MAX))
+    }
+}
+
+impl Counts {
+    fn places(&mut self, now: Mono, keys: impl IntoIterator<Item = LimitKey>) -> Places {
+        let keys = keys.into_iter().map(Arc::new);
+        let places = keys.map(|key| {
+            let place = self.0.find(now, &key);
+            (key, place)
+        });
+        places.collect()
+    }
+
+    fn count(&mut self, now: Mono, places: &mut Places, counters: &[Counter]) {
+        for (key, place) in places {
+            if place.is_some_and(|place| self.0.add_each(now, place, counters)) {
+                continue;
+            }
+            // It was forgotten while it was silent, or never had room.
+            *place = self.0.find(now, key);
+            match *place {
+                Some(place) => {
+                    self.0.add_each(now, place, counters);
+                }
+                None => self.0.add_other(now, counters),
+            }
+        }
+    }
+
+    /// All keys and their counts, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<LimitKey>, &Tally)> {
+        self.0.iter()
+    }
+}
+
+fn flow_keys(key: &FlowKey) -> Vec<LimitKey> {
+    let named = |scope, name: &Name| LimitKey::of(scope, name.clone());
+    let destination = Scope::of_destination(key.destination.kind);
+    let destination = destination.map(|scope| named(scope, &key.destination.name));
+    let campaign = key.campaign.as_ref();
+    let sender_domain = key.sender_domain.as_ref();
+    let keys = [
+        destination,
+        Some(named(Scope::Tenant, &key.tenant)),
+        campaign.map(|name| named(Scope::Campaign, name)),
+        sender_domain.map(|name| named(Scope::SenderDomain, name)),
+    ];
+    keys.into_iter().flatten().collect()
+}
+
+fn account_keys(spec: &AccountSpec) -> Vec<LimitKey> {
+    let named = |scope, name: &Name| LimitKey::of(scope, name.clone());
+    let keys = [
+        Some(named(Scope::Account, &spec.id)),
+        spec.ip.as_ref().map(|ip| named(Scope::Ip, ip)),
+        spec.brand.as_ref().map(|brand| named(Scope::Brand, brand)),
+    ];
+    keys.into_iter().flatten().collect()
+}
+
+/// Which counters a reply moves, and how many of them count.
+fn moved(reply: &Reply, outcome: &Outcome) -> ([Counter; MOVED_MAX], usize) {
+    let mut moved = [Counter::Attempts; MOVED_MAX];
+    let mut len = 1;
+    let mut note = |counter| {
+        if let Some(place) = moved.get_mut(len) {
+            *place = counter;
+            len += 1;
+        }
+    };
+    match outcome.verdict {
+        Verdict::Delivered => note(Counter::Accepted),
+        Verdict::Bounced => note(Counter::Bounced),
+        Verdict::Retry | Verdict::Blocked | Verdict::Misconfigured | Verdict::Uncertain => {
+            note(Counter::Deferred);
+        }
+    }
+    if let Reply::Said { code, .. } = *reply {
+        match code {
+            400..=499 => note(Counter::Reply4xx),
+            500..=599 => note(Counter::Reply5xx),
+            _ => {}
+        }
+        if outcome.class == ReplyClass::Rate && outcome.verdict != Verdict::Delivered {
+            note(Counter::Reply429);
+        }
+    }
+    (moved, len)
+}
+
+impl Engine {
+    /// Counts a reply for everything that it concerns.
+    pub(super) fn count_reply(
+        &mut self,
+        now: &Now,
+        permit: &Permit,
+        reply: &Reply,
+        outcome: &Outcome,
+    ) {
+        let (moved, len) = moved(reply, outcome);
+        let moved = moved.get(..len).unwrap_or_default();
+        let counts = &mut self.counts;
+        if let Some(flow) = self.counter.flows.get_mut(permit.flow) {
+            let key = &flow.key;
+            let places = flow
+                .tallies
+                .get_or_insert_with(|| counts.places(now.mono, flow_keys(key)));
+            counts.count(now.mono, places, moved);
+        }
+        if let Some(account) = self.counter.desk.account_mut(permit.account) {
+            let spec = &account.spec;
+            let places = account
+                .tallies
+                .get_or_insert_with(|| counts.places(now.mono, account_keys(spec)));
+            counts.count(now.mono, places, moved);
+        }
+    }
+
+    /// Counts what was heard of a message later: a bounce, a complaint, that it
+    /// was opened.
+    pub(super) fn count_later(
+        &mut self,
+        now: &Now,
+        key: &FlowKey,
+        account: Option<&Name>,
+        counter: Counter,
+    ) {
+        let spec = account
+            .and_then(|name| self.counter.desk.find_account(name))
+            .and_then(|id| self.counter.desk.account(id));
+        let keys = spec.map_or_else(Vec::new, |account| account_keys(&account.spec));
+        for key in flow_keys(key).into_iter().chain(keys) {
+            self.counts.0.add(now.mono, &Arc::new(key), counter, 1);
+        }
+    }
+
+    /// What was counted lately, by key.
+    pub fn tallies(&self) -> impl Iterator<Item = (&Arc<LimitKey>, &Tally)> {
+        self.counts.iter()
+    }
+}
