@@ -83,6 +83,19 @@ impl Tally {
         before + u64::from(if is_within { current } else { 0 })
     }
 
+    /// The highest rate, in so many a second, over the last minute, the last
+    /// slot and this one.
+    pub fn lately(&self, now: Mono, counter: Counter) -> f64 {
+        let minute = self.count(now, Window::Minute, counter) as f64;
+        let before = Mono(now.0.saturating_sub(SLOT.0));
+        let last = self.minute.sum_of(before, counter.place()) as f64;
+        let is_now = now.0 / SLOT.0 == self.number;
+        let current = self.current.get(counter.place()).filter(|_| is_now);
+        let current = f64::from(current.copied().unwrap_or(0));
+        let slot = SLOT.as_secs_f64();
+        (minute / 60.0).max(last.max(current) / slot)
+    }
+
     /// Another slot of the shortest window begins: what the last one counted
     /// joins all windows. A clock that stands a little behind goes on counting
     /// where it was.
