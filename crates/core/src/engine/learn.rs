@@ -115,7 +115,7 @@ impl Engine {
         if let Some(id) = self.counter.maker.learners.find(&key) {
             return Some(id);
         }
-        if !self.counter.maker.learners.has_room() {
+        if !self.counter.settings.learns || !self.counter.maker.learners.has_room() {
             return None;
         }
         let learning = self.learning(now, permit, &flow_key, lane);

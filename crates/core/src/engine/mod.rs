@@ -90,6 +90,9 @@ pub struct Settings {
     pub delivery_deadline: Nanos,
     /// Whether limits are leased from a ledger.
     pub leased: bool,
+    /// Whether rates are learnt where something was refused, though no policy
+    /// says so.
+    pub learns: bool,
     /// How pools keep their sessions.
     pub pool: PoolSettings,
 }
@@ -102,6 +105,7 @@ impl Default for Settings {
             retry_budget: (200, 10),
             delivery_deadline: Nanos::from_secs(600),
             leased: false,
+            learns: true,
             pool: PoolSettings::default(),
         }
     }
