@@ -50,7 +50,9 @@ impl Counts {
                 continue;
             }
             // It was forgotten while it was silent, or never had room.
-            *place = self.0.find(now, key);
+            if place.is_some() || !self.0.is_full(now) {
+                *place = self.0.find(now, key);
+            }
             match *place {
                 Some(place) => {
                     self.0.add_each(now, place, counters);
