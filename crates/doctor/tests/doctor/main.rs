@@ -1,0 +1,1 @@
+//! The judge, held against facts.
