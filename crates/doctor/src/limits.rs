@@ -47,7 +47,8 @@ fn too_fast(pace: &Pace, findings: &mut Findings) {
                     ),
                 );
             }
-            (None, _) => {
+            // Nobody needs a rate for whom nobody writes to.
+            (None, _) if pace.has_traffic != Some(false) => {
                 findings.warn(
                     format!(
                         "{account} has no rate for {provider}, known to take {rate} from one \
