@@ -22,7 +22,11 @@ pub(crate) fn judge(subject: &Subject, known: &mut Known) -> Vec<Finding> {
     let mut findings = Findings::of(Check::Dkim);
     who_signs(subject, &mut findings);
     let mut seen = BTreeSet::new();
-    for key in subject.senders.iter().filter_map(|sender| sender.key.as_ref()) {
+    for key in subject
+        .senders
+        .iter()
+        .filter_map(|sender| sender.key.as_ref())
+    {
         let is_ours = are_kin(&normal(&key.domain), &subject.domain);
         if is_ours && seen.insert((normal(&key.domain), normal(&key.selector))) {
             record(key, known, &mut findings);
@@ -85,7 +89,11 @@ fn who_signs(subject: &Subject, findings: &mut Findings) {
 }
 
 fn record(key: &Key, known: &mut Known, findings: &mut Findings) {
-    let name = format!("{}._domainkey.{}", normal(&key.selector), normal(&key.domain));
+    let name = format!(
+        "{}._domainkey.{}",
+        normal(&key.selector),
+        normal(&key.domain)
+    );
     let ours = match &key.record {
         Ok(record) => record,
         Err(why) => {
@@ -121,7 +129,10 @@ fn record(key: &Key, known: &mut Known, findings: &mut Findings) {
         several => {
             findings
                 .fail(
-                    format!("{name} has {} records: verifiers take any or none", several.len()),
+                    format!(
+                        "{name} has {} records: verifiers take any or none",
+                        several.len()
+                    ),
                     "publish exactly one",
                 )
                 .publish(wanted());
@@ -168,7 +179,10 @@ fn judged(
     match (&decoded, kind.as_str()) {
         (None, _) => {
             findings
-                .fail(format!("the key in {name} is not base64"), "publish it anew")
+                .fail(
+                    format!("the key in {name} is not base64"),
+                    "publish it anew",
+                )
                 .publish(wanted());
             return;
         }
@@ -206,7 +220,10 @@ fn judged(
     if tags.get("s").is_some() && !services.iter().any(|word| tags.has_word("s", word)) {
         findings
             .fail(
-                format!("the key {name} is not for mail: it says s={}", tags.get("s").unwrap_or("")),
+                format!(
+                    "the key {name} is not for mail: it says s={}",
+                    tags.get("s").unwrap_or("")
+                ),
                 "take s= out of it",
             )
             .publish(wanted());
@@ -224,16 +241,14 @@ fn judged(
     }
 }
 
-fn length(
-    name: &str,
-    bits: Option<u32>,
-    findings: &mut Findings,
-    wanted: &dyn Fn() -> Record,
-) {
+fn length(name: &str, bits: Option<u32>, findings: &mut Findings, wanted: &dyn Fn() -> Record) {
     match bits {
         None => {
             findings
-                .fail(format!("the key in {name} is no RSA key"), "publish it anew")
+                .fail(
+                    format!("the key in {name} is no RSA key"),
+                    "publish it anew",
+                )
                 .publish(wanted());
         }
         Some(bits @ ..BITS_MIN) => {

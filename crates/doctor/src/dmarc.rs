@@ -66,13 +66,7 @@ fn find(domain: &str, known: &mut Known) -> Result<Option<(String, Vec<String>)>
     Ok(None)
 }
 
-fn record(
-    subject: &Subject,
-    owner: &str,
-    text: &str,
-    known: &mut Known,
-    findings: &mut Findings,
-) {
+fn record(subject: &Subject, owner: &str, text: &str, known: &mut Known, findings: &mut Findings) {
     let domain = &subject.domain;
     let tags = match Tags::parse(text) {
         Ok(tags) => tags,
@@ -118,7 +112,9 @@ fn record(
     alignment(subject, &tags, findings);
     if findings.are_good() {
         let policy = policy.unwrap_or_default();
-        findings.ok(format!("{owner} has one DMARC record, with the policy {policy}"));
+        findings.ok(format!(
+            "{owner} has one DMARC record, with the policy {policy}"
+        ));
     }
 }
 
@@ -133,7 +129,9 @@ fn reports(owner: &str, tags: &Tags, known: &mut Known, findings: &mut Findings)
         );
     }
     for address in addresses {
-        let mailbox = address.get(..7).filter(|start| start.eq_ignore_ascii_case("mailto:"));
+        let mailbox = address
+            .get(..7)
+            .filter(|start| start.eq_ignore_ascii_case("mailto:"));
         let host = mailbox.and(address.split_once('@'));
         let Some((_, host)) = host else {
             findings.warn(
@@ -148,7 +146,11 @@ fn reports(owner: &str, tags: &Tags, known: &mut Known, findings: &mut Findings)
             continue;
         }
         let name = format!("{owner}._report._dmarc.{host}");
-        let consents = |text: &String| text.trim_start().to_ascii_lowercase().starts_with("v=dmarc1");
+        let consents = |text: &String| {
+            text.trim_start()
+                .to_ascii_lowercase()
+                .starts_with("v=dmarc1")
+        };
         match known.texts(&name) {
             Ok(texts) if texts.iter().any(consents) => {}
             Ok(_) => {
@@ -167,7 +169,10 @@ fn reports(owner: &str, tags: &Tags, known: &mut Known, findings: &mut Findings)
 /// Mail passes if the signature or the return path agrees with the author.
 fn alignment(subject: &Subject, tags: &Tags, findings: &mut Findings) {
     let domain = &subject.domain;
-    let is_strict = |tag| tags.get(tag).is_some_and(|mode| mode.eq_ignore_ascii_case("s"));
+    let is_strict = |tag| {
+        tags.get(tag)
+            .is_some_and(|mode| mode.eq_ignore_ascii_case("s"))
+    };
     let agrees = |other: &str, tag| match is_strict(tag) {
         true => normal(other) == *domain,
         false => are_kin(&normal(other), domain),

@@ -123,12 +123,7 @@ impl Known {
     }
 
     /// How a mail server speaks TLS.
-    pub fn server(
-        &mut self,
-        host: &str,
-        address: IpAddr,
-        port: u16,
-    ) -> Result<ServerSeen, String> {
+    pub fn server(&mut self, host: &str, address: IpAddr, port: u16) -> Result<ServerSeen, String> {
         let host = host.to_owned();
         let question = Question::Server {
             host,

@@ -12,7 +12,10 @@ pub(crate) const HOSTS_MAX: usize = 5;
 pub(crate) fn hosts(domain: &str, known: &mut Known) -> Vec<String> {
     let hosts = known.hosts(domain).unwrap_or_default();
     let hosts = hosts.into_iter().map(|(_, host)| normal(&host));
-    hosts.filter(|host| !host.is_empty()).take(HOSTS_MAX).collect()
+    hosts
+        .filter(|host| !host.is_empty())
+        .take(HOSTS_MAX)
+        .collect()
 }
 
 pub(crate) fn judge(subject: &Subject, known: &mut Known) -> Vec<Finding> {
@@ -39,8 +42,10 @@ fn servers(domain: &str, known: &mut Known, findings: &mut Findings) {
                 "publish an MX, so that it is meant",
             ),
             Ok(_) => findings.fail(
-                format!("{domain} has neither MX nor address: bounces and replies are lost, and \
-                         many receivers refuse such senders"),
+                format!(
+                    "{domain} has neither MX nor address: bounces and replies are lost, and \
+                         many receivers refuse such senders"
+                ),
                 format!("publish an MX for {domain}"),
             ),
             Err(why) => findings.unknown(
@@ -73,12 +78,18 @@ fn servers(domain: &str, known: &mut Known, findings: &mut Findings) {
     }
     if lost.len() == hosts.len() {
         findings.fail(
-            format!("no mail server of {domain} has an address: {}", lost.join(", ")),
+            format!(
+                "no mail server of {domain} has an address: {}",
+                lost.join(", ")
+            ),
             "point the MX to names that have A or AAAA records",
         );
     } else if !lost.is_empty() {
         findings.warn(
-            format!("a mail server of {domain} has no address: {}", lost.join(", ")),
+            format!(
+                "a mail server of {domain} has no address: {}",
+                lost.join(", ")
+            ),
             "take it out of the MX, or give it an address",
         );
     }
@@ -98,7 +109,12 @@ pub(crate) fn judge_bounces(subject: &Subject, known: &mut Known) -> Vec<Finding
         return findings.all;
     }
     let ours = subject.addresses();
-    let is_ours = |host: &str| subject.senders.iter().any(|sender| normal(&sender.helo) == host);
+    let is_ours = |host: &str| {
+        subject
+            .senders
+            .iter()
+            .any(|sender| normal(&sender.helo) == host)
+    };
     let hosts = hosts(domain, known);
     let leads_here = hosts.iter().any(|host| {
         let addresses = known.addresses(host).unwrap_or_default();
@@ -107,7 +123,10 @@ pub(crate) fn judge_bounces(subject: &Subject, known: &mut Known) -> Vec<Finding
     if !leads_here {
         let helo = subject.senders.first().map(|sender| normal(&sender.helo));
         findings.warn(
-            format!("bounces to {domain} go to {}, which is not us", hosts.join(", ")),
+            format!(
+                "bounces to {domain} go to {}, which is not us",
+                hosts.join(", ")
+            ),
             "point its MX to this server, or have that server pass bounces on",
         );
         if let Some(helo) = helo.filter(|helo| helo.contains('.')) {

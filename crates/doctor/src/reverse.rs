@@ -13,8 +13,18 @@ const NAMES_MAX: usize = 5;
 
 /// Words in names that access providers give to whole networks.
 const GENERIC: [&str; 12] = [
-    "broadband", "cable", "client", "customer", "dhcp", "dial", "dsl", "dyn", "dynamic", "pool",
-    "ppp", "unassigned",
+    "broadband",
+    "cable",
+    "client",
+    "customer",
+    "dhcp",
+    "dial",
+    "dsl",
+    "dyn",
+    "dynamic",
+    "pool",
+    "ppp",
+    "unassigned",
 ];
 
 pub(crate) fn judge(subject: &Subject, known: &mut Known) -> Vec<Finding> {
@@ -23,7 +33,9 @@ pub(crate) fn judge(subject: &Subject, known: &mut Known) -> Vec<Finding> {
         let account = &sender.account;
         match &sender.way {
             Way::Relay { host } => {
-                findings.ok(format!("{account} sends from addresses of {host}, which names them"));
+                findings.ok(format!(
+                    "{account} sends from addresses of {host}, which names them"
+                ));
             }
             Way::Direct { addresses, .. } if addresses.is_empty() => {
                 findings.unknown(
@@ -77,7 +89,12 @@ fn named(address: IpAddr, sender: &Sender, known: &mut Known, findings: &mut Fin
             Err(why) => unsure = Some(format!("{name}: {why}")),
         }
     }
-    let listed = names.iter().take(NAMES_MAX).cloned().collect::<Vec<_>>().join(", ");
+    let listed = names
+        .iter()
+        .take(NAMES_MAX)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
     let Some(name) = confirmed.first() else {
         match unsure {
             Some(why) => findings.unknown(
@@ -106,12 +123,20 @@ fn named(address: IpAddr, sender: &Sender, known: &mut Known, findings: &mut Fin
             .publish(wanted());
         return;
     }
-    match confirmed.iter().any(|name| *name == helo || are_kin(name, &helo)) {
-        true => findings.ok(format!("{address} is called {name}, which leads back to it")),
+    match confirmed
+        .iter()
+        .any(|name| *name == helo || are_kin(name, &helo))
+    {
+        true => findings.ok(format!(
+            "{address} is called {name}, which leads back to it"
+        )),
         false => {
             findings
                 .warn(
-                    format!("{address} is called {name}, but {} calls itself {helo}", sender.account),
+                    format!(
+                        "{address} is called {name}, but {} calls itself {helo}",
+                        sender.account
+                    ),
                     format!("write helo = \"{name}\", or have the address named {helo}"),
                 )
                 .publish(wanted());
@@ -167,14 +192,18 @@ fn greeting(sender: &Sender, ours: &[IpAddr], known: &mut Known, findings: &mut 
         }
         Ok(addresses) if !ours.is_empty() && !ours.iter().any(|own| addresses.contains(own)) => {
             findings.warn(
-                format!("{account} calls itself {helo}, which has another address than it sends from"),
+                format!(
+                    "{account} calls itself {helo}, which has another address than it sends from"
+                ),
                 "add the sending address to that name",
             );
             if let Some(address) = first {
                 findings.publish(Record::new(helo, kind, address.to_string()));
             }
         }
-        Ok(_) => findings.ok(format!("{account} calls itself {helo}, which has an address")),
+        Ok(_) => findings.ok(format!(
+            "{account} calls itself {helo}, which has an address"
+        )),
     }
 }
 

@@ -8,13 +8,20 @@ impl Tags {
     /// Reads a record, or says what cannot be read.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut tags: Vec<(String, String)> = Vec::new();
-        for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+        for part in text
+            .split(';')
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+        {
             let Some((name, value)) = part.split_once('=') else {
                 return Err(format!("{} has no \"=\"", crate::finding::quoted(part)));
             };
             let name = name.trim().to_ascii_lowercase();
             if tags.iter().any(|(other, _)| *other == name) {
-                return Err(format!("the tag {} is there twice", crate::finding::quoted(&name)));
+                return Err(format!(
+                    "the tag {} is there twice",
+                    crate::finding::quoted(&name)
+                ));
             }
             tags.push((name, value.trim().to_owned()));
         }

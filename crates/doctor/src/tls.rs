@@ -23,7 +23,10 @@ pub(crate) fn judge(subject: &Subject, known: &mut Known) -> Vec<Finding> {
         Way::Direct { port, .. } => Some(port),
         Way::Relay { .. } => None,
     });
-    for host in mx::hosts(&subject.domain, known).into_iter().take(SERVERS_MAX) {
+    for host in mx::hosts(&subject.domain, known)
+        .into_iter()
+        .take(SERVERS_MAX)
+    {
         let addresses = known.addresses(&host).unwrap_or_default();
         let Some(address) = addresses.first() else {
             continue;
@@ -54,7 +57,9 @@ fn listens(listener: &Listener, subject: &Subject, findings: &mut Findings) {
             return;
         }
         None if listener.is_local => {
-            findings.ok(format!("{place} has no TLS, and only this machine reaches it"));
+            findings.ok(format!(
+                "{place} has no TLS, and only this machine reaches it"
+            ));
             return;
         }
         None => {
@@ -78,18 +83,30 @@ fn listens(listener: &Listener, subject: &Subject, findings: &mut Findings) {
     }
     let names = subject.senders.iter().map(|sender| normal(&sender.helo));
     let mut names = names.chain([subject.domain.clone()]);
-    let listed = certificate.names.iter().take(5).cloned().collect::<Vec<_>>();
+    let listed = certificate
+        .names
+        .iter()
+        .take(5)
+        .cloned()
+        .collect::<Vec<_>>();
     let days = (certificate.until_s - subject.now_s) / DAY_S;
-    let is_kin = |own: &String| crate::names::are_kin(own.trim_start_matches("*."), &subject.domain);
+    let is_kin =
+        |own: &String| crate::names::are_kin(own.trim_start_matches("*."), &subject.domain);
     match certificate.names.iter().any(is_kin) || names.any(|name| certificate.is_for(&name)) {
-        true => findings.ok(format!("{whose} holds for {} for {days} days", listed.join(", "))),
+        true => findings.ok(format!(
+            "{whose} holds for {} for {days} days",
+            listed.join(", ")
+        )),
         false => {
             let listed = match listed.is_empty() {
                 true => "no name at all".to_owned(),
                 false => listed.join(", "),
             };
             findings.warn(
-                format!("{whose} holds for {listed}, not for a name of {}", subject.domain),
+                format!(
+                    "{whose} holds for {listed}, not for a name of {}",
+                    subject.domain
+                ),
                 "make sure that clients connect by a name that is in it",
             );
         }
@@ -137,12 +154,19 @@ fn serves(host: &str, seen: &ServerSeen, now_s: i64, findings: &mut Findings) {
     }
     let certificate = seen.certificate.as_deref().and_then(Certificate::parse);
     if let Some(certificate) = &certificate
-        && !lasts(&format!("the certificate of {host}"), certificate, now_s, findings)
+        && !lasts(
+            &format!("the certificate of {host}"),
+            certificate,
+            now_s,
+            findings,
+        )
     {
         return;
     }
     match &seen.distrust {
-        None => findings.ok(format!("{host} speaks TLS, with a certificate that is trusted")),
+        None => findings.ok(format!(
+            "{host} speaks TLS, with a certificate that is trusted"
+        )),
         Some(why) => {
             findings.warn(
                 format!("the certificate of {host} is not trusted for that name: {why}"),

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use outflow_core::reply::Reply;
 use tokio::time::timeout;
+use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::ServerCertVerifier;
 use tokio_rustls::rustls::crypto;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use tokio_rustls::rustls::RootCertStore;
 
 use crate::client::timeouts::Timeouts;
 use crate::client::{Client, ClientSettings, Output, Tls};
@@ -49,7 +49,9 @@ async fn look(
     helo: &str,
     limit: Duration,
 ) -> Result<Probed, String> {
-    let stream = dial(address, None, limit).await.map_err(|reply| text(&reply))?;
+    let stream = dial(address, None, limit)
+        .await
+        .map_err(|reply| text(&reply))?;
     let settings = ClientSettings {
         helo: helo.to_owned(),
         tls: Tls::Opportunistic,

@@ -32,7 +32,9 @@ impl Clinic {
             sink: Sink::start(),
         };
         fs::write(clinic.place.dir.join("dkim.pem"), RSA).unwrap();
-        clinic.dns.mx("example.test", 60, &[(10, "mx.example.test")]);
+        clinic
+            .dns
+            .mx("example.test", 60, &[(10, "mx.example.test")]);
         clinic.dns.addresses("mx.example.test", 60, &["127.0.0.1"]);
         clinic.configure("");
         clinic
@@ -57,6 +59,7 @@ impl Clinic {
         self.place.configure(&format!(
             "{more}\n[[account]]\nid = \"direct\"\ntransport = \"mx\"\nport = {}\n\
              ip = \"{SENDS_FROM}\"\nhelo = \"mail.example.test\"\n\
+             max_connections_per_destination = 60\n\
              dkim = {{ domain = \"example.test\", selector = \"s1\", key_file = \"dkim.pem\" }}\n",
             self.sink.address.port(),
         ));
@@ -72,7 +75,13 @@ impl Clinic {
             .current_dir(&self.place.dir)
             .env_remove("OUTFLOW_SERVER")
             .env_remove("OUTFLOW_TOKEN")
-            .args(["doctor", "--data-dir", "data", "--dns", &self.dns.address.to_string()])
+            .args([
+                "doctor",
+                "--data-dir",
+                "data",
+                "--dns",
+                &self.dns.address.to_string(),
+            ])
             .args(line)
             .stdin(Stdio::null());
         if let Some(server) = server {
@@ -107,7 +116,9 @@ fn read(output: &Output) -> (Vec<Value>, i32) {
 }
 
 fn with_status<'a>(findings: &'a [Value], status: &str) -> Vec<&'a Value> {
-    let found = findings.iter().filter(|finding| finding["status"] == status);
+    let found = findings
+        .iter()
+        .filter(|finding| finding["status"] == status);
     found.collect()
 }
 
@@ -119,23 +130,47 @@ fn assert_found(findings: &[Value], check: &str, status: &str, words: &str) {
             && finding["status"] == status
             && finding["what"].as_str().unwrap().contains(words)
     };
-    assert!(findings.iter().any(is_it), "no {status} of {check} with {words:?}: {findings:#?}");
+    assert!(
+        findings.iter().any(is_it),
+        "no {status} of {check} with {words:?}: {findings:#?}"
+    );
 }
 
 #[test]
 fn a_domain_with_which_all_is_well_passes() {
     let clinic = Clinic::well("doctor-well");
     let (findings, code) = clinic.findings(&["--domain", "Example.Test"]);
-    assert_eq!(with_status(&findings, "fail"), [] as [&Value; 0], "{findings:#?}");
+    assert_eq!(
+        with_status(&findings, "fail"),
+        [] as [&Value; 0],
+        "{findings:#?}"
+    );
     assert_eq!(code, 0);
-    for check in ["spf", "dkim", "dmarc", "mx", "reverse_dns", "helo", "limits", "10dlc"] {
+    for check in [
+        "spf",
+        "dkim",
+        "dmarc",
+        "mx",
+        "reverse_dns",
+        "helo",
+        "limits",
+        "10dlc",
+    ] {
         assert_found(&findings, check, "ok", "");
     }
     // The sink has no TLS, no server was asked, and each message says for itself
     // how it is left.
     let warnings = with_status(&findings, "warn");
-    assert!(matches!(warnings.as_slice(), [one] if one["check"] == "tls"), "{warnings:#?}");
-    assert_found(&findings, "tls", "warn", "mx.example.test does not offer STARTTLS");
+    assert!(
+        matches!(warnings.as_slice(), [one] if one["check"] == "tls"),
+        "{warnings:#?}"
+    );
+    assert_found(
+        &findings,
+        "tls",
+        "warn",
+        "mx.example.test does not offer STARTTLS",
+    );
     let unknown = with_status(&findings, "unknown");
     let unknown: Vec<&Value> = unknown.iter().map(|finding| &finding["check"]).collect();
     assert_eq!(unknown, ["unsubscribe", "warm_up"]);
@@ -144,7 +179,10 @@ fn a_domain_with_which_all_is_well_passes() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("example.test\n"), "{text}");
     assert!(text.contains("ok    spf"), "{text}");
-    assert!(text.contains("\n0 failures, 1 warning, 2 unknown, "), "{text}");
+    assert!(
+        text.contains("\n0 failures, 1 warning, 2 unknown, "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -176,7 +214,12 @@ fn what_it_says_to_publish_mends_a_domain() {
     }
     assert!(rounds > 0, "something must have been wrong");
     let (findings, _) = clinic.findings(&[]);
-    assert_found(&findings, "dkim", "ok", "holds the rsa key that we sign with");
+    assert_found(
+        &findings,
+        "dkim",
+        "ok",
+        "holds the rsa key that we sign with",
+    );
     assert_found(&findings, "reverse_dns", "ok", "mail.example.test");
 }
 
@@ -184,10 +227,26 @@ fn what_it_says_to_publish_mends_a_domain() {
 type Fault = (fn(&DnsServer), &'static str, &'static str, &'static str);
 
 const FAULTS: &[Fault] = &[
-    (|d| d.texts("example.test", 60, &["v=spf1 -all"]), "spf", "fail", "refuses it"),
-    (|d| d.forget("example.test"), "spf", "fail", "has no SPF record"),
     (
-        |d| d.texts("example.test", 60, &["v=spf1 ip4:192.0.2.10 -all", "v=spf1 ~all"]),
+        |d| d.texts("example.test", 60, &["v=spf1 -all"]),
+        "spf",
+        "fail",
+        "refuses it",
+    ),
+    (
+        |d| d.forget("example.test"),
+        "spf",
+        "fail",
+        "has no SPF record",
+    ),
+    (
+        |d| {
+            d.texts(
+                "example.test",
+                60,
+                &["v=spf1 ip4:192.0.2.10 -all", "v=spf1 ~all"],
+            )
+        },
         "spf",
         "fail",
         "2 SPF records",
@@ -195,8 +254,16 @@ const FAULTS: &[Fault] = &[
     (
         |d| {
             // Two domains that include each other.
-            d.texts("example.test", 60, &["v=spf1 include:a.test ip4:192.0.2.10 -all"]);
-            d.texts("a.test", 60, &["v=spf1 include:example.test include:b.test -all"]);
+            d.texts(
+                "example.test",
+                60,
+                &["v=spf1 include:a.test ip4:192.0.2.10 -all"],
+            );
+            d.texts(
+                "a.test",
+                60,
+                &["v=spf1 include:example.test include:b.test -all"],
+            );
             d.texts("b.test", 60, &["v=spf1 include:a.test -all"]);
         },
         "spf",
@@ -209,26 +276,66 @@ const FAULTS: &[Fault] = &[
         "fail",
         "revoked",
     ),
-    (|d| d.forget("s1._domainkey.example.test"), "dkim", "fail", "has no key record"),
+    (
+        |d| d.forget("s1._domainkey.example.test"),
+        "dkim",
+        "fail",
+        "has no key record",
+    ),
     (
         |d| d.texts("_dmarc.example.test", 60, &["v=DMARC1; p=none"]),
         "dmarc",
         "warn",
         "policy for example.test is none",
     ),
-    (|d| d.forget("_dmarc.example.test"), "dmarc", "fail", "has no DMARC record"),
-    (|d| d.mx("example.test", 60, &[(0, "")]), "mx", "fail", "null MX"),
-    (|d| d.mx("example.test", 60, &[(1, "gone.test")]), "mx", "fail", "no mail server"),
-    (|d| d.forget("10.2.0.192.in-addr.arpa"), "reverse_dns", "fail", "has no name"),
+    (
+        |d| d.forget("_dmarc.example.test"),
+        "dmarc",
+        "fail",
+        "has no DMARC record",
+    ),
+    (
+        |d| d.mx("example.test", 60, &[(0, "")]),
+        "mx",
+        "fail",
+        "null MX",
+    ),
+    (
+        |d| d.mx("example.test", 60, &[(1, "gone.test")]),
+        "mx",
+        "fail",
+        "no mail server",
+    ),
+    (
+        |d| d.forget("10.2.0.192.in-addr.arpa"),
+        "reverse_dns",
+        "fail",
+        "has no name",
+    ),
     (
         |d| d.names(SENDS_FROM, 60, &["other.example.test"]),
         "reverse_dns",
         "fail",
         "does not lead back",
     ),
-    (|d| d.forget("mail.example.test"), "helo", "fail", "has no address"),
-    (|d| d.set_broken("_dmarc.example.test"), "dmarc", "unknown", "cannot be had"),
-    (|d| d.addresses("mx.example.test", 60, &["127.0.0.99"]), "tls", "unknown", "127.0.0.99"),
+    (
+        |d| d.forget("mail.example.test"),
+        "helo",
+        "fail",
+        "has no address",
+    ),
+    (
+        |d| d.set_broken("_dmarc.example.test"),
+        "dmarc",
+        "unknown",
+        "cannot be had",
+    ),
+    (
+        |d| d.addresses("mx.example.test", 60, &["127.0.0.99"]),
+        "tls",
+        "unknown",
+        "127.0.0.99",
+    ),
 ];
 
 #[test]
@@ -247,7 +354,11 @@ fn a_dns_that_says_nothing_fails_nobody() {
     let clinic = Clinic::well("doctor-silent");
     clinic.dns.set_mood(Mood::Silent);
     let (findings, code) = clinic.findings(&[]);
-    assert_eq!((with_status(&findings, "fail").len(), code), (0, 0), "{findings:#?}");
+    assert_eq!(
+        (with_status(&findings, "fail").len(), code),
+        (0, 0),
+        "{findings:#?}"
+    );
     for check in ["spf", "dkim", "dmarc", "mx", "reverse_dns", "helo"] {
         assert_found(&findings, check, "unknown", "DNS does not answer");
     }
@@ -258,7 +369,11 @@ fn settings_are_looked_at_too() {
     let clinic = Clinic::well("doctor-settings");
     let made = generate_simple_self_signed(vec!["smtp.elsewhere.test".to_owned()]).unwrap();
     fs::write(clinic.place.dir.join("cert.pem"), made.cert.pem()).unwrap();
-    fs::write(clinic.place.dir.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    fs::write(
+        clinic.place.dir.join("key.pem"),
+        made.signing_key.serialize_pem(),
+    )
+    .unwrap();
     clinic.configure(
         "[smtp]\nlisten = \"127.0.0.1:2525\"\ntls_cert = \"cert.pem\"\ntls_key = \"key.pem\"\n\
          [[policy]]\nmatch = { isp = \"google\", ip = \"*\" }\nrate = \"500/s\"\nconcurrency = 90\n\
@@ -268,8 +383,13 @@ fn settings_are_looked_at_too() {
     );
     let (findings, code) = clinic.findings(&["--domain", "example.test"]);
     assert_found(&findings, "tls", "warn", "smtp.elsewhere.test");
-    assert_found(&findings, "limits", "warn", "direct may send 500/s to google");
-    assert_found(&findings, "limits", "warn", "connections to google");
+    assert_found(
+        &findings,
+        "limits",
+        "warn",
+        "direct may send 500/s to google",
+    );
+    assert_found(&findings, "limits", "warn", "60 connections to google");
     assert_found(&findings, "10dlc", "warn", "sms sends texts");
     assert_found(&findings, "spf", "warn", "does not include sendgrid.net");
     assert_found(&findings, "dkim", "warn", "grid does not sign");
@@ -282,7 +402,7 @@ fn settings_are_looked_at_too() {
 }
 
 #[test]
-fn a_running_server_is_asked_and_takes_bounces() {
+fn a_running_server_is_asked() {
     let clinic = Clinic::well("doctor-live");
     let server = clinic.place.start();
     let mut client = server.client();
@@ -291,19 +411,56 @@ fn a_running_server_is_asked_and_takes_bounces() {
     let answer = client.call("PUT", path, Some(&fast)).unwrap();
     assert!(answer.status < 300, "{}", answer.text);
     let account = json!({ "transport": "mx", "ip": "192.0.2.99", "helo": "mail.example.test" });
-    let answer = client.call("PUT", "/api/v1/accounts/second", Some(&account)).unwrap();
+    let answer = client
+        .call("PUT", "/api/v1/accounts/second", Some(&account))
+        .unwrap();
     assert!(answer.status < 300, "{}", answer.text);
     let (findings, code) = read(&clinic.run_at(None, &["--json", "--domain", "example.test"]));
     assert_found(&findings, "spf", "fail", "we send from 192.0.2.99");
     assert_found(&findings, "dkim", "fail", "second does not sign");
     assert_eq!(code, 1);
-    let limits = findings.iter().filter(|finding| finding["check"] == "limits");
+    let limits = findings
+        .iter()
+        .filter(|finding| finding["check"] == "limits");
     let limits: Vec<&Value> = limits.collect();
     assert!(
-        limits.iter().any(|it| it["what"].as_str().unwrap().contains("900/s to google")),
+        limits
+            .iter()
+            .any(|it| it["what"].as_str().unwrap().contains("900/s to google")),
         "{limits:#?}"
     );
     server.stop();
+}
+
+#[test]
+fn what_settings_do_not_say_can_be_said() {
+    let clinic = Clinic::well("doctor-said");
+    clinic.place.configure(
+        "[[account]]\nid = \"direct\"\ntransport = \"mx\"\nhelo = \"mail.example.test\"\n",
+    );
+    let (findings, _) = clinic.findings(&["--domain", "example.test"]);
+    assert_found(&findings, "reverse_dns", "unknown", "is not known");
+    let line = ["--domain", "example.test", "--ip", SENDS_FROM];
+    let (findings, _) = clinic.findings(&line);
+    assert_found(
+        &findings,
+        "reverse_dns",
+        "ok",
+        "192.0.2.10 is called mail.example.test",
+    );
+    assert_found(&findings, "spf", "ok", "lets 192.0.2.10 send");
+    // Bounces go elsewhere.
+    clinic.dns.mx("bounce.test", 60, &[(10, "mx.example.test")]);
+    let more = ["--bounce-domain", "bounce.test"];
+    let (findings, _) = clinic.findings(&[&line[..], &more[..]].concat());
+    assert_found(&findings, "bounces", "warn", "which is not us");
+    assert_found(&findings, "spf", "fail", "bounce.test has no SPF record");
+    assert_found(
+        &findings,
+        "dmarc",
+        "fail",
+        "neither signature nor return path",
+    );
 }
 
 #[test]
@@ -318,7 +475,10 @@ fn wrong_use_is_told_from_failure() {
     ] {
         let output = clinic.run(line);
         assert_eq!(output.status.code(), Some(2), "{line:?}");
-        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{line:?}");
+        assert!(
+            output.stdout.is_empty() && !output.stderr.is_empty(),
+            "{line:?}"
+        );
     }
     // Without an account that signs somebody must say which domain.
     clinic.place.configure("");

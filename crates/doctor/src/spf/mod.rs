@@ -88,7 +88,10 @@ fn everybody_else(domain: &str, text: &str, record: &SpfRecord, findings: &mut F
     match record.all() {
         Some(Qualifier::Pass) => {
             findings.fail(
-                format!("the SPF record of {domain} lets everybody send: {}", quoted(text)),
+                format!(
+                    "the SPF record of {domain} lets everybody send: {}",
+                    quoted(text)
+                ),
                 "end it with ~all or -all",
             );
         }
@@ -104,7 +107,11 @@ fn everybody_else(domain: &str, text: &str, record: &SpfRecord, findings: &mut F
                     format!("the SPF record of {domain} does not say what becomes of strangers"),
                     "end it with ~all or -all",
                 )
-                .publish(Record::new(domain, "TXT", format!("{} ~all", text.trim_end())));
+                .publish(Record::new(
+                    domain,
+                    "TXT",
+                    format!("{} ~all", text.trim_end()),
+                ));
         }
         _ => {}
     }
@@ -191,7 +198,11 @@ fn addresses(
                 format!("we send from {address}, and the SPF record of {domain} {answer}"),
                 "add the address",
             )
-            .publish(Record::new(domain, "TXT", with_terms(text, &[term(&address)])));
+            .publish(Record::new(
+                domain,
+                "TXT",
+                with_terms(text, &[term(&address)]),
+            ));
     }
 }
 
@@ -205,7 +216,9 @@ fn relays(subject: &Subject, domain: &str, text: &str, cost: &Cost, findings: &m
         let account = &sender.account;
         match providers::include_for(host) {
             Some(name) if cost.included.iter().any(|own| own == name) => {
-                findings.ok(format!("{domain} includes {name}, through which {account} sends"));
+                findings.ok(format!(
+                    "{domain} includes {name}, through which {account} sends"
+                ));
             }
             Some(name) => {
                 findings

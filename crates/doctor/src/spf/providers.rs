@@ -24,6 +24,8 @@ const INCLUDES: [(&str, &str); 16] = [
 /// What the records of domains that send through this host include.
 pub fn include_for(host: &str) -> Option<&'static str> {
     let host = names::normal(host);
-    let found = INCLUDES.iter().find(|(own, _)| names::is_within(&host, own));
+    let found = INCLUDES
+        .iter()
+        .find(|(own, _)| names::is_within(&host, own));
     found.map(|(_, include)| *include)
 }

@@ -65,7 +65,8 @@ pub fn is_record(text: &str) -> bool {
 pub fn is_in(address: IpAddr, net: IpAddr, bits: u8) -> bool {
     let differ = match (address, net) {
         (IpAddr::V4(one), IpAddr::V4(other)) => {
-            u128::from(one.to_bits() ^ other.to_bits()) << 96 >> (128 - u32::from(bits).clamp(1, 32))
+            u128::from(one.to_bits() ^ other.to_bits()) << 96
+                >> (128 - u32::from(bits).clamp(1, 32))
         }
         (IpAddr::V6(one), IpAddr::V6(other)) => {
             (one.to_bits() ^ other.to_bits()) >> (128 - u32::from(bits).clamp(1, 128))
@@ -263,14 +264,21 @@ mod tests {
             ("2001:db8::1", "192.0.2.0", 0, false),
         ] {
             let (address, net) = (address.parse().expect("one"), net.parse().expect("one"));
-            assert_eq!(is_in(address, net, bits), is_inside, "{address} {net}/{bits}");
+            assert_eq!(
+                is_in(address, net, bits),
+                is_inside,
+                "{address} {net}/{bits}"
+            );
         }
     }
 
     #[test]
     fn terms_go_before_the_end() {
         let more = ["ip4:192.0.2.1".to_owned()];
-        assert_eq!(with_terms("v=spf1 a -all", &more), "v=spf1 a ip4:192.0.2.1 -all");
+        assert_eq!(
+            with_terms("v=spf1 a -all", &more),
+            "v=spf1 a ip4:192.0.2.1 -all"
+        );
         assert_eq!(with_terms("v=spf1 a", &more), "v=spf1 a ip4:192.0.2.1");
     }
 }

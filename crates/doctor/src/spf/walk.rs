@@ -67,13 +67,7 @@ impl Cost {
         cost
     }
 
-    fn add(
-        &mut self,
-        domain: &str,
-        record: &SpfRecord,
-        path: &mut Vec<String>,
-        known: &mut Known,
-    ) {
+    fn add(&mut self, domain: &str, record: &SpfRecord, path: &mut Vec<String>, known: &mut Known) {
         for (_, mechanism) in &record.mechanisms {
             if self.lookups >= LOOKUPS_SEEN_MAX {
                 return;
@@ -140,7 +134,9 @@ impl Cost {
         }
         match ask(known, name) {
             Ok(found) => self.voids += u32::from(found.is_empty()),
-            Err(why) => self.troubles.push(Trouble::NotNow(format!("{name}: {why}"))),
+            Err(why) => self
+                .troubles
+                .push(Trouble::NotNow(format!("{name}: {why}"))),
         }
     }
 }

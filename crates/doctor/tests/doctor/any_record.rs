@@ -8,12 +8,38 @@ use proptest::prelude::*;
 use crate::world::World;
 
 /// Names that a record may point to: few, so that loops are common.
-const NAMES: [&str; 5] = ["example.com", "a.example", "b.example", "c.example", "d.example"];
+const NAMES: [&str; 5] = [
+    "example.com",
+    "a.example",
+    "b.example",
+    "c.example",
+    "d.example",
+];
 
 fn term() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
-        "include:", "redirect=", "a:", "mx:", "exists:", "ip4:", "ip6:", "ptr", "a", "mx", "all",
-        "exp=", "+", "-", "~", "?", "%{i}.", "/24", "//64", "192.0.2.10", "2001:db8::/32", "",
+        "include:",
+        "redirect=",
+        "a:",
+        "mx:",
+        "exists:",
+        "ip4:",
+        "ip6:",
+        "ptr",
+        "a",
+        "mx",
+        "all",
+        "exp=",
+        "+",
+        "-",
+        "~",
+        "?",
+        "%{i}.",
+        "/24",
+        "//64",
+        "192.0.2.10",
+        "2001:db8::/32",
+        "",
     ]);
     let name = prop::sample::select(NAMES.to_vec());
     (word, name).prop_map(|(word, name)| match word.ends_with([':', '=', '.']) {
@@ -72,10 +98,15 @@ fn loops_and_trees_of_includes_end() {
     let findings = world.judge();
     assert!(world.asked < 40, "{} questions", world.asked);
     let is_told = |words: &str| {
-        let mut told = findings.iter().filter(|finding| finding.status == Status::Fail);
+        let mut told = findings
+            .iter()
+            .filter(|finding| finding.status == Status::Fail);
         told.any(|finding| finding.what.contains(words))
     };
-    assert!(is_told("includes itself") && is_told("lookups"), "{findings:?}");
+    assert!(
+        is_told("includes itself") && is_told("lookups"),
+        "{findings:?}"
+    );
 }
 
 #[test]
@@ -89,7 +120,9 @@ fn a_chain_that_never_ends_is_left() {
     let findings = world.judge();
     let most = usize::try_from(LOOKUPS_SEEN_MAX).unwrap() + 20;
     assert!(world.asked < most, "{} questions", world.asked);
-    let mut failed = findings.iter().filter(|finding| finding.status == Status::Fail);
+    let mut failed = findings
+        .iter()
+        .filter(|finding| finding.status == Status::Fail);
     let is_told = failed.any(|finding| finding.what.contains("lookups: receivers stop at 10"));
     assert!(is_told, "{findings:?}");
 }

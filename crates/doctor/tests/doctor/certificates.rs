@@ -23,7 +23,10 @@ fn a_certificate_says_how_long_and_for_whom() {
     let read = Certificate::parse(&der).unwrap();
     assert_eq!(read.from_s, 1_735_689_600);
     assert_eq!(read.until_s, 2_687_472_000);
-    assert_eq!(read.names, ["mail.example.com", "*.example.org", "192.0.2.1"]);
+    assert_eq!(
+        read.names,
+        ["mail.example.com", "*.example.org", "192.0.2.1"]
+    );
     assert!(read.is_for("mail.example.com") && read.is_for("a.example.org"));
     assert!(!read.is_for("a.b.example.org") && !read.is_for("example.org"));
     // Cut anywhere it is no certificate, or at least no panic.
@@ -39,10 +42,30 @@ fn the_end_of_a_certificate_is_told_in_time() {
     for (from, until, names, wanted) in [
         ((2026, 1, 1), (2027, 6, 1), "smtp.example.com", None),
         ((2026, 1, 1), (2027, 6, 1), "*.example.com", None),
-        ((2026, 1, 1), (2026, 11, 20), "smtp.example.com", Some((Status::Warn, "ends in 3 days"))),
-        ((2025, 1, 1), (2026, 11, 1), "smtp.example.com", Some((Status::Fail, "ended 15 days"))),
-        ((2027, 1, 1), (2028, 1, 1), "smtp.example.com", Some((Status::Fail, "not hold yet"))),
-        ((2026, 1, 1), (2027, 6, 1), "smtp.other.org", Some((Status::Warn, "not for a name"))),
+        (
+            (2026, 1, 1),
+            (2026, 11, 20),
+            "smtp.example.com",
+            Some((Status::Warn, "ends in 3 days")),
+        ),
+        (
+            (2025, 1, 1),
+            (2026, 11, 1),
+            "smtp.example.com",
+            Some((Status::Fail, "ended 15 days")),
+        ),
+        (
+            (2027, 1, 1),
+            (2028, 1, 1),
+            "smtp.example.com",
+            Some((Status::Fail, "not hold yet")),
+        ),
+        (
+            (2026, 1, 1),
+            (2027, 6, 1),
+            "smtp.other.org",
+            Some((Status::Warn, "not for a name")),
+        ),
     ] {
         let mut world = World::good();
         world.subject.listeners.push(Listener {
@@ -56,7 +79,10 @@ fn the_end_of_a_certificate_is_told_in_time() {
         match wanted {
             None => assert_eq!(bad, []),
             Some((status, words)) => {
-                assert!(bad[0].0 == status && bad[0].1.contains(words), "{words}: {bad:?}");
+                assert!(
+                    bad[0].0 == status && bad[0].1.contains(words),
+                    "{words}: {bad:?}"
+                );
             }
         }
     }
@@ -72,5 +98,8 @@ fn the_certificate_of_a_mail_server_is_looked_at_too() {
     });
     let findings = world.judge();
     let bad = bad(&findings, Check::Tls);
-    assert!(bad[0].1.contains("the certificate of mx.example.com ended"), "{bad:?}");
+    assert!(
+        bad[0].1.contains("the certificate of mx.example.com ended"),
+        "{bad:?}"
+    );
 }

@@ -10,4 +10,7 @@
 mod any_record;
 mod certificates;
 mod findings;
+mod hosts;
+mod records;
+mod settings;
 mod world;

@@ -68,7 +68,10 @@ impl World {
         };
         world.texts("example.com", &["v=spf1 ip4:192.0.2.0/24 -all", "other"]);
         world.texts("s1._domainkey.example.com", &[&record]);
-        world.texts("_dmarc.example.com", &["v=DMARC1; p=reject; rua=mailto:d@example.com"]);
+        world.texts(
+            "_dmarc.example.com",
+            &["v=DMARC1; p=reject; rua=mailto:d@example.com"],
+        );
         world.hosts("example.com", &["mx.example.com"]);
         world.addresses("mx.example.com", &["192.0.2.20"]);
         world.names("192.0.2.10", &["mail.example.com"]);
@@ -141,7 +144,11 @@ impl World {
                 self.asked += 1;
                 let answer = match self.silent.contains(&question) {
                     true => Answer::Failed("DNS does not answer".to_owned()),
-                    false => self.answers.get(&question).cloned().unwrap_or(Answer::Nothing),
+                    false => self
+                        .answers
+                        .get(&question)
+                        .cloned()
+                        .unwrap_or(Answer::Nothing),
                 };
                 known.learn(question, answer);
             }
@@ -153,5 +160,11 @@ impl World {
 pub fn bad(findings: &[Finding], check: Check) -> Vec<(Status, &str)> {
     let of_check = findings.iter().filter(|finding| finding.check == check);
     let bad = of_check.filter(|finding| finding.status != Status::Ok);
-    bad.map(|finding| (finding.status, finding.what.as_str())).collect()
+    bad.map(|finding| (finding.status, finding.what.as_str()))
+        .collect()
+}
+
+/// DNS does not answer a question.
+pub fn silence(world: &mut World, question: Question) {
+    world.silent.push(question);
 }

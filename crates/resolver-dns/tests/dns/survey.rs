@@ -23,7 +23,10 @@ fn records_come_as_they_are_and_none_is_no_error() {
         assert_eq!(survey.texts("example.test").await.unwrap(), ["one", &long]);
         let mut hosts = survey.exchangers("example.test").await.unwrap();
         hosts.sort();
-        assert_eq!(hosts, [(10, "a.test".to_owned()), (20, "b.test".to_owned())]);
+        assert_eq!(
+            hosts,
+            [(10, "a.test".to_owned()), (20, "b.test".to_owned())]
+        );
         let null = survey.exchangers("null.test").await.unwrap();
         assert_eq!(null, [(0, String::new())]);
         let addresses = survey.addresses("a.test").await.unwrap();
@@ -33,8 +36,20 @@ fn records_come_as_they_are_and_none_is_no_error() {
         // Nothing there is an answer.
         assert!(survey.texts("nothing.test").await.unwrap().is_empty());
         assert!(survey.exchangers("a.test").await.unwrap().is_empty());
-        assert!(survey.names("192.0.2.2".parse().unwrap()).await.unwrap().is_empty());
-        assert!(survey.names("2001:db8::2".parse().unwrap()).await.unwrap().is_empty());
+        assert!(
+            survey
+                .names("192.0.2.2".parse().unwrap())
+                .await
+                .unwrap()
+                .is_empty()
+        );
+        assert!(
+            survey
+                .names("2001:db8::2".parse().unwrap())
+                .await
+                .unwrap()
+                .is_empty()
+        );
         // What failed is told.
         assert!(survey.texts("broken.test").await.is_err());
         dns.set_mood(Mood::Silent);

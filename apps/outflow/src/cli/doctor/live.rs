@@ -42,7 +42,9 @@ impl Live {
             Err(failure) => {
                 let why = match failure {
                     Failure::Unreachable { .. } => "no server answers".to_owned(),
-                    Failure::Refused(refusal) => format!("the server refused: {}", refusal.problem.title),
+                    Failure::Refused(refusal) => {
+                        format!("the server refused: {}", refusal.problem.title)
+                    }
                     other => other.to_string(),
                 };
                 return Ok(Self {
@@ -84,7 +86,11 @@ impl Live {
     /// without a server.
     pub fn traffic_to(&self, end: &str) -> Option<bool> {
         let lanes = self.lanes.as_ref()?;
-        Some(lanes.iter().any(|(lane, is_used)| *is_used && lane.ends_with(end)))
+        Some(
+            lanes
+                .iter()
+                .any(|(lane, is_used)| *is_used && lane.ends_with(end)),
+        )
     }
 
     /// Whether there is a lane whose name begins like that.
@@ -106,7 +112,11 @@ fn known(row: &Value, keys: &[outflow_config::key::Key]) -> Option<Map<String, V
         let is_known = keys.iter().any(|key| key.name == name.as_str());
         is_known && !value.is_null() && !OF_LOGIN.contains(&name.as_str())
     });
-    Some(known.map(|(name, value)| (name.clone(), value.clone())).collect())
+    Some(
+        known
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    )
 }
 
 fn account(row: &Value) -> Option<Account> {

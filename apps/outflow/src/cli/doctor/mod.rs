@@ -71,13 +71,19 @@ pub fn run(arguments: &Arguments, options: &GlobalOptions) -> Result<(), Failure
     let live = Live::ask(options, &settings)?;
     let facts = subject::Facts::of(&settings, &live, &arguments.ip);
     let domains = domains(&arguments.domain, &facts)?;
-    let bounce_domain = arguments.bounce_domain.as_deref().map(checked).transpose()?;
+    let bounce_domain = arguments
+        .bounce_domain
+        .as_deref()
+        .map(checked)
+        .transpose()?;
     let servers = match &arguments.dns {
         Some(text) => vec![server(text)?],
         None => settings.dns.servers.clone(),
     };
     let failed = |error: &dyn std::fmt::Display| Failure::Other(error.to_string());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(|error| failed(&error))?;
     let reports: Result<Vec<Report>, Failure> = runtime.block_on(async {
         let survey = Arc::new(Survey::new(&servers).map_err(|error| failed(&error))?);
@@ -147,7 +153,10 @@ mod tests {
 
     #[test]
     fn domains_and_servers_are_read_as_people_write_them() {
-        assert_eq!(checked(" Example.COM. ").ok().as_deref(), Some("example.com"));
+        assert_eq!(
+            checked(" Example.COM. ").ok().as_deref(),
+            Some("example.com")
+        );
         let german = checked("b\u{fc}cher.example").ok();
         assert_eq!(german.as_deref(), Some("xn--bcher-kva.example"));
         for wrong in ["", "com", "a b.example", "192.0.2.1", "user@example.com"] {

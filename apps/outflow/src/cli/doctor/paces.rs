@@ -71,7 +71,12 @@ fn in_force(account: &Account, provider: &str, policies: &Policies) -> Figures {
     flow.pool = spec.pool.clone();
     let of_all = |applied: &Applied| {
         // What holds for one tenant or campaign does not hold for all together.
-        let few = [Scope::Tenant, Scope::Campaign, Scope::Class, Scope::SenderDomain];
+        let few = [
+            Scope::Tenant,
+            Scope::Campaign,
+            Scope::Class,
+            Scope::SenderDomain,
+        ];
         few.iter().all(|scope| applied.key.name(*scope).is_none())
     };
     let limits = policies.for_flow(&flow).into_iter();

@@ -123,7 +123,9 @@ fn key(dkim: &Dkim) -> Key {
     Key {
         domain: domain::normal(&dkim.domain),
         selector: dkim.selector.clone(),
-        record: key.map(|key| key.record()).map_err(|error| error.to_string()),
+        record: key
+            .map(|key| key.record())
+            .map_err(|error| error.to_string()),
     }
 }
 
@@ -151,8 +153,12 @@ fn listener(part: &str, settings: &ListenerSettings) -> Listener {
 fn certificate(path: &Path) -> Result<Vec<u8>, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let mut chain = CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))?;
-    let first = chain.next().ok_or_else(|| failed(&"no certificate in it"))?;
-    first.map(|der| der.to_vec()).map_err(|error| failed(&error))
+    let first = chain
+        .next()
+        .ok_or_else(|| failed(&"no certificate in it"))?;
+    first
+        .map(|der| der.to_vec())
+        .map_err(|error| failed(&error))
 }
 
 /// Accounts that carry texts to the US: no transport is for texts alone yet, so
@@ -176,7 +182,11 @@ fn texters<'a>(
     let texters = accounts.filter(|account| account.spec.brand.is_some() || texts(account));
     let texters = texters.map(|account| Texter {
         account: account.spec.id.as_str().to_owned(),
-        brand: account.spec.brand.as_ref().map(|brand| brand.as_str().to_owned()),
+        brand: account
+            .spec
+            .brand
+            .as_ref()
+            .map(|brand| brand.as_str().to_owned()),
     });
     texters.take(SENDERS_MAX).collect()
 }
