@@ -80,10 +80,14 @@ fn record(subject: &Subject, owner: &str, text: &str, known: &mut Known, finding
             return;
         }
     };
-    let is_above = owner != domain;
-    let policy = match (is_above, tags.get("sp")) {
-        (true, Some(policy)) => Some(policy),
-        _ => tags.get("p"),
+    // Below its owner a record may say something else.
+    let tag = match owner != domain && tags.get("sp").is_some() {
+        true => "sp",
+        false => "p",
+    };
+    let policy = tags.get(tag);
+    let changed = |tag: &str, value: &str| {
+        Record::new(format!("_dmarc.{owner}"), "TXT", tags.with(tag, value))
     };
     match policy.map(str::to_ascii_lowercase).as_deref() {
         Some("none") => {
@@ -92,7 +96,7 @@ fn record(subject: &Subject, owner: &str, text: &str, known: &mut Known, finding
                     format!("the DMARC policy for {domain} is none: forged mail is delivered too"),
                     "read the reports, and when all of your mail passes publish quarantine",
                 )
-                .publish(wanted(owner, "quarantine"));
+                .publish(changed(tag, "quarantine"));
         }
         Some("quarantine" | "reject") => {}
         other => {
@@ -125,8 +129,13 @@ fn reports(owner: &str, tags: &Tags, known: &mut Known, findings: &mut Findings)
     if addresses.is_empty() {
         findings.warn(
             format!("the DMARC record of {owner} asks for no reports: you will not see failures"),
-            format!("add rua=mailto:dmarc-reports@{owner}"),
+            "say where to, at a mailbox that somebody or something reads",
         );
+        let (name, mailbox) = (
+            format!("_dmarc.{owner}"),
+            format!("mailto:dmarc-reports@{owner}"),
+        );
+        findings.publish(Record::new(name, "TXT", tags.with("rua", &mailbox)));
     }
     for address in addresses {
         let mailbox = address

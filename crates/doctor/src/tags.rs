@@ -40,6 +40,20 @@ impl Tags {
         first.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// The record with another value for one tag.
+    pub fn with(&self, name: &str, value: &str) -> String {
+        let mut tags = self.0.clone();
+        match tags.iter_mut().find(|(own, _)| own == name) {
+            Some((_, own)) => value.clone_into(own),
+            None => tags.push((name.to_owned(), value.to_owned())),
+        }
+        let tags: Vec<String> = tags
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        tags.join("; ")
+    }
+
     /// Whether one of the words of a tag, which stand between colons, is this.
     pub fn has_word(&self, name: &str, word: &str) -> bool {
         let value = self.get(name).unwrap_or_default();

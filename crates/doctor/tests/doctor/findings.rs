@@ -150,6 +150,22 @@ fn bounces_that_come_to_us_are_well() {
 }
 
 #[test]
+fn a_tighter_policy_keeps_the_rest_of_the_record() {
+    let mut world = World::good();
+    dmarc(
+        &mut world,
+        "v=DMARC1;p=none; adkim=s ; rua=mailto:d@example.com",
+    );
+    let findings = world.judge();
+    let mut records = findings
+        .iter()
+        .filter_map(|finding| finding.record.as_ref());
+    let value = records.next().map(|record| record.value.as_str());
+    let wanted = "v=DMARC1; p=quarantine; adkim=s; rua=mailto:d@example.com";
+    assert_eq!(value, Some(wanted));
+}
+
+#[test]
 fn reports_may_go_to_who_agrees() {
     let mut world = World::good();
     dmarc(
