@@ -40,7 +40,7 @@ impl<'a> Iterator for Elements<'a> {
                 }
                 let length = digits
                     .iter()
-                    .fold(0_usize, |length, digit| length << 8 | usize::from(*digit));
+                    .fold(0_usize, |length, digit| (length << 8) | usize::from(*digit));
                 (length, rest)
             }
         };
