@@ -11,7 +11,7 @@ fn records_come_as_they_are_and_none_is_no_error() {
         .build()
         .unwrap();
     let dns = DnsServer::start();
-    let long = format!("v=DKIM1; p={}", "a".repeat(600));
+    let long = format!("v=DKIM1; p={}", "a".repeat(300));
     dns.texts("example.test", 60, &["one", &long]);
     dns.mx("example.test", 60, &[(20, "b.test"), (10, "A.test")]);
     dns.mx("null.test", 60, &[(0, "")]);
@@ -20,7 +20,9 @@ fn records_come_as_they_are_and_none_is_no_error() {
     dns.set_broken("broken.test");
     runtime.block_on(async {
         let survey = Survey::new(&[dns.address]).unwrap();
-        assert_eq!(survey.texts("example.test").await.unwrap(), ["one", &long]);
+        let mut texts = survey.texts("example.test").await.unwrap();
+        texts.sort();
+        assert_eq!(texts, ["one", long.as_str()]);
         let mut hosts = survey.exchangers("example.test").await.unwrap();
         hosts.sort();
         assert_eq!(
@@ -31,7 +33,8 @@ fn records_come_as_they_are_and_none_is_no_error() {
         assert_eq!(null, [(0, String::new())]);
         let addresses = survey.addresses("a.test").await.unwrap();
         assert_eq!(addresses.len(), 2);
-        let names = survey.names("192.0.2.1".parse().unwrap()).await.unwrap();
+        let mut names = survey.names("192.0.2.1".parse().unwrap()).await.unwrap();
+        names.sort();
         assert_eq!(names, ["a.test", "other.test"]);
         // Nothing there is an answer.
         assert!(survey.texts("nothing.test").await.unwrap().is_empty());
