@@ -13,7 +13,10 @@ pub const KEY_NAME: &str = "s1._domainkey.example.com";
 
 /// What is changed, and what then must be found: one finding of this check, of
 /// this status, with these words.
-pub type Case = (fn(&mut World), Check, Status, &'static str);
+pub type Case = (Change, Check, Status, &'static str);
+
+/// What a test changes.
+pub type Change = fn(&mut World);
 
 #[test]
 fn nothing_is_found_where_all_is_well() {
@@ -51,7 +54,7 @@ fn every_fault_is_found_and_something_is_to_be_done() {
 
 #[test]
 fn records_to_publish_mend_what_they_are_for() {
-    let cases: &[(fn(&mut World), Check)] = &[
+    let cases: &[(Change, Check)] = &[
         (|w| w.texts("example.com", &[]), Spf),
         (|w| spf(w, "v=spf1 ip4:198.51.100.1 -all"), Spf),
         (|w| spf(w, "v=spf1 ip4:192.0.2.10"), Spf),
