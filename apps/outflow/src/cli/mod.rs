@@ -19,6 +19,7 @@ mod client;
 mod confirm;
 mod content;
 mod dead_letters;
+mod doctor;
 mod explain;
 mod failure;
 mod fields;
@@ -117,6 +118,9 @@ pub enum Command {
     Audit(audit::Arguments),
     /// Say what an answer of a far end means. Needs no server.
     Classify(classify::Arguments),
+    /// Look a domain over before it sends: SPF, DKIM, DMARC, MX, reverse DNS,
+    /// TLS, limits. Needs no server, and asks one that answers.
+    Doctor(doctor::Arguments),
 }
 
 /// Runs a command.
@@ -135,6 +139,9 @@ fn act(command: &Command, options: &GlobalOptions) -> Result<(), Failure> {
     if let Command::Classify(arguments) = command {
         return classify::run(arguments);
     }
+    if let Command::Doctor(arguments) = command {
+        return doctor::run(arguments, options);
+    }
     let session = Session::new(options)?;
     match command {
         Command::Send(arguments) => send::run(arguments, &session),
@@ -149,6 +156,6 @@ fn act(command: &Command, options: &GlobalOptions) -> Result<(), Failure> {
         Command::Throttle(command) => throttle::run(command, &session),
         Command::Tokens(command) => tokens::run(command, &session),
         Command::Audit(arguments) => audit::run(arguments, &session),
-        Command::Classify(_) => Ok(()),
+        Command::Classify(_) | Command::Doctor(_) => Ok(()),
     }
 }

@@ -15,6 +15,7 @@ mod disk_full;
 #[allow(dead_code, reason = "the tests of the resolver use the rest")]
 #[path = "../../../../crates/resolver-dns/tests/dns/server.rs"]
 mod dns;
+mod doctor;
 mod failing_disk;
 mod first;
 mod fleet;
