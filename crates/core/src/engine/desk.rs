@@ -9,18 +9,20 @@
 //!
 //! In `accounts`: accounts come, change and go. In `limits`: their limits as
 //! bits. In `cost`: what an account must have room for. In `connects`: how fast
-//! it may connect.
+//! it may connect. In `pressure`: blocks, and what the others may do meanwhile.
 
 mod accounts;
 mod connects;
 mod cost;
 mod gates;
 mod limits;
+mod pressure;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::connects::Connects;
 use self::cost::Regime;
+use self::pressure::{Capped, Caps};
 use super::account_limits::{AccountLimits, Owner};
 use super::counts::Places;
 use super::holdups::{AtGates, ByClass, Holdups};
@@ -33,6 +35,7 @@ use crate::handle::{AccountId, AccountLimitId, LaneId, PlaceId, PoolId, SessionR
 use crate::name::Name;
 use crate::policy::set::Policies;
 use crate::pool::{ClassMask, Pool, PoolSettings};
+use crate::pressure::{Episode, Recent};
 use crate::time::{Mono, Now};
 
 /// One lane: pool x destination.
@@ -68,6 +71,8 @@ pub(super) struct Account {
     pub settling: bool,
     /// Where its replies are counted, once there was one.
     pub tallies: Option<Places>,
+    /// What it sent lately, and what it is held to.
+    capped: Capped,
 }
 
 impl Account {
@@ -91,6 +96,10 @@ struct Side {
     told: ClassMask,
     /// Fed limits that found nobody who wants their tokens.
     sated: BTreeSet<AccountLimitId>,
+    /// What its accounts sent lately.
+    recent: Recent,
+    /// Which of them are blocked.
+    episode: Episode,
 }
 
 /// A message's way out.
@@ -115,6 +124,7 @@ pub(super) struct Desk {
     tenants: BTreeMap<Name, u32>,
     pub limits: AccountLimits,
     connects: Connects,
+    caps: Caps,
     blocked: BTreeSet<(Mono, AccountId)>,
     /// Pools in which the cost to have room for is looked at again.
     regimes: BTreeSet<(Mono, PoolId)>,
@@ -151,6 +161,8 @@ impl Desk {
             sizes: 0,
             told: ClassMask::NONE,
             sated: BTreeSet::new(),
+            recent: Recent::default(),
+            episode: Episode::default(),
         });
         self.pool_names.insert(name.clone(), id);
         id
@@ -302,7 +314,11 @@ impl Desk {
             lane.sent += 1;
         }
         let mut held = Vec::new();
+        let is_capped = self.note_sent(now.mono, id, account, cost);
         for owner in [Owner::Account(account), Owner::Pair(account, lane)] {
+            if is_capped && owner == Owner::Account(account) && !self.limits.has(owner) {
+                self.refresh(now, owner);
+            }
             if self.limits.has(owner) {
                 self.limits.take(now, owner, class, cost, &mut held);
                 self.refresh(now, owner);
@@ -337,21 +353,6 @@ impl Desk {
             self.limits.release(held, cost);
             self.refresh_changed(now);
         }
-    }
-
-    /// Holds an account back until a time: the far end said so.
-    pub fn block(&mut self, id: AccountId, until: Mono) {
-        let Some(account) = self.accounts.get_mut(id.index()).and_then(Option::as_mut) else {
-            return;
-        };
-        if account.blocked_until.is_some_and(|old| old >= until) {
-            return;
-        }
-        if let Some(old) = account.blocked_until.replace(until) {
-            self.blocked.remove(&(old, id));
-        }
-        self.blocked.insert((until, id));
-        self.tell_hold(id);
     }
 
     /// Pauses an account or lifts its pause.
@@ -399,16 +400,8 @@ impl Desk {
         self.limits.tidy(now);
         self.wake_connects(now);
         self.wake_regimes(now);
-        while let Some(&(at, id)) = self.blocked.first() {
-            if at > now.mono {
-                break;
-            }
-            self.blocked.remove(&(at, id));
-            if let Some(account) = self.accounts.get_mut(id.index()).and_then(Option::as_mut) {
-                account.blocked_until = None;
-                self.tell_hold(id);
-            }
-        }
+        self.wake_blocks(now.mono);
+        self.wake_caps(now);
         for index in 0..self.pools.len() {
             let id = PoolId(index as u32);
             if self.pool(id).next_wake().is_some_and(|at| at <= now.mono) {
@@ -431,6 +424,7 @@ impl Desk {
             .unwrap_or(Mono::NEVER);
         let regimes = self.regimes.first().map_or(Mono::NEVER, |&(at, _)| at);
         let limits = self.limits.next_wake().min(self.connects.next_wake());
+        let limits = limits.min(self.caps.next_wake());
         limits.min(blocked).min(pools).min(regimes)
     }
 

@@ -132,7 +132,8 @@ impl Engine {
         {
             self.note_block(now, permit.account, wait);
             self.tell_fleet(permit.account, wait);
-            self.counter.desk.block(permit.account, now.mono + wait);
+            let until = now.mono + wait;
+            self.counter.desk.block(now.mono, permit.account, until);
         }
         if outcome.verdict == Verdict::Misconfigured
             && let Some(account) = self.counter.desk.account(permit.account)
