@@ -100,6 +100,26 @@ fn alerted(alert: &Alert) -> Value {
         Alert::Authentication { account } => {
             json!({ "what": "authentication", "account": account.as_str() })
         }
+        Alert::Broken {
+            account,
+            destination,
+            until,
+            why,
+        } => json!({
+            "what": "account_broken",
+            "account": account.as_str(),
+            "destination": destination.as_ref().map(ToString::to_string),
+            "until": Stamp(*until),
+            "why": why.as_str(),
+        }),
+        Alert::Restored {
+            account,
+            destination,
+        } => json!({
+            "what": "account_restored",
+            "account": account.as_str(),
+            "destination": destination.as_ref().map(ToString::to_string),
+        }),
         Alert::WorkerLost { .. } => json!({ "what": "worker_lost" }),
     }
 }

@@ -6,11 +6,12 @@
 //! [`policy`] (what may be sent when), [`ledger`] (how a fleet shares it), [`adapt`]
 //! (how much of it the far end bears);
 //! [`schedule`] (who goes next), [`pool`] (through which account), [`pressure`] (what the others do while one is blocked); [`reply`], [`classify`], [`outcome`], [`retry`]
-//! (what became of it), [`tally`] (how often); [`engine`] ties them together; [`throttle`]
+//! (what became of it), [`tally`] (how often), [`breaker`] (when to leave it alone); [`engine`] ties them together; [`throttle`]
 //! lends the same limits to others.
 
 pub mod account;
 pub mod adapt;
+pub mod breaker;
 pub mod class;
 pub mod classify;
 pub mod destination;

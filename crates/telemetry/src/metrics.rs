@@ -40,12 +40,14 @@ pub(crate) const CAUSES: [DeathCause; 4] = [
 ];
 
 /// What alerts are called.
-pub(crate) const ALERTS: [&str; 5] = [
+pub(crate) const ALERTS: [&str; 7] = [
     "store_failing",
     "store_recovered",
     "ledger_away",
     "authentication",
     "worker_lost",
+    "account_broken",
+    "account_restored",
 ];
 
 /// Counters by channel and class, and one thing more.
@@ -143,6 +145,8 @@ impl Metrics {
             Alert::LedgerAway { .. } => 2,
             Alert::Authentication { .. } => 3,
             Alert::WorkerLost { .. } => 4,
+            Alert::Broken { .. } => 5,
+            Alert::Restored { .. } => 6,
         };
         add(self.alerts.get(at), 1);
         match alert {

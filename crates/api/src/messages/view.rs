@@ -255,6 +255,14 @@ impl WaitingOn {
                 account: Some(account.as_str().to_owned()),
                 ..Self::plain("account_blocked", Some(Stamp(*until)))
             },
+            Obstacle::AccountBroken { account, until } => Self {
+                account: Some(account.as_str().to_owned()),
+                ..Self::plain("account_broken", until.map(Stamp))
+            },
+            Obstacle::UnderPressure { account, until } => Self {
+                account: Some(account.as_str().to_owned()),
+                ..Self::plain("under_pressure", Some(Stamp(*until)))
+            },
             Obstacle::NoSession { account, why } => Self {
                 account: Some(account.as_str().to_owned()),
                 detail: Some(why.to_string()),

@@ -9,9 +9,10 @@
 //!
 //! In `accounts`: accounts come, change and go. In `limits`: their limits as
 //! bits. In `cost`: what an account must have room for. In `connects`: how fast
-//! it may connect. In `pressure`: blocks, and what the others may do meanwhile.
+//! it may connect. In `breakers`: whom to leave alone. In `pressure`: blocks, and what the others may do meanwhile.
 
 mod accounts;
+mod breakers;
 mod connects;
 mod cost;
 mod gates;
@@ -20,6 +21,8 @@ mod pressure;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(super) use self::breakers::{Heard, Standstills, Turn};
+use self::breakers::Breakers;
 use self::connects::Connects;
 use self::cost::Regime;
 use self::pressure::{Capped, Caps};
@@ -28,6 +31,7 @@ use super::counts::Places;
 use super::holdups::{AtGates, ByClass, Holdups};
 use super::limits::Maker;
 use crate::account::AccountSpec;
+use crate::breaker::BreakerSettings;
 use crate::class::Class;
 use crate::destination::Destination;
 use crate::flow::FlowKey;
@@ -73,11 +77,13 @@ pub(super) struct Account {
     pub tallies: Option<Places>,
     /// What it sent lately, and what it is held to.
     capped: Capped,
+    /// The one message that its breaker let through is under way.
+    probing: bool,
 }
 
 impl Account {
     fn is_held(&self) -> bool {
-        self.blocked_until.is_some() || self.paused || self.settling
+        self.blocked_until.is_some() || self.paused || self.settling || self.probing
     }
 }
 
@@ -125,6 +131,7 @@ pub(super) struct Desk {
     pub limits: AccountLimits,
     connects: Connects,
     caps: Caps,
+    breakers: Breakers,
     blocked: BTreeSet<(Mono, AccountId)>,
     /// Pools in which the cost to have room for is looked at again.
     regimes: BTreeSet<(Mono, PoolId)>,
@@ -139,9 +146,10 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub fn new(settings: PoolSettings) -> Self {
+    pub fn new(settings: PoolSettings, breaker: BreakerSettings) -> Self {
         Self {
             settings,
+            breakers: Breakers::new(breaker),
             ..Self::default()
         }
     }
@@ -325,6 +333,9 @@ impl Desk {
             }
         }
         self.refresh_changed(now);
+        if !self.breakers.is_empty() {
+            self.note_probe(now.mono, account, lane);
+        }
         Some(Taken {
             account,
             session: SessionRef { pool: id, session },
@@ -385,8 +396,7 @@ impl Desk {
             self.held_pairs.remove(&(id, lane))
         };
         if changed {
-            let pool = self.lane(lane).pool;
-            self.pool_mut(pool).hold_pair(id, lane, paused);
+            self.tell_pair(id, lane);
         }
     }
 
@@ -402,6 +412,7 @@ impl Desk {
         self.wake_regimes(now);
         self.wake_blocks(now.mono);
         self.wake_caps(now);
+        self.wake_breakers(now.mono);
         for index in 0..self.pools.len() {
             let id = PoolId(index as u32);
             if self.pool(id).next_wake().is_some_and(|at| at <= now.mono) {
@@ -425,6 +436,7 @@ impl Desk {
         let regimes = self.regimes.first().map_or(Mono::NEVER, |&(at, _)| at);
         let limits = self.limits.next_wake().min(self.connects.next_wake());
         let limits = limits.min(self.caps.next_wake());
+        let limits = limits.min(self.breakers.next_wake());
         limits.min(blocked).min(pools).min(regimes)
     }
 

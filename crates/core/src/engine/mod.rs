@@ -9,7 +9,7 @@
 //! Reading order: [`event`], [`action`], [`command`]; `flows` (heads and
 //! paging), `limits`, `feed` and `feeding` (what holds flows), `desk`, `account_limits`
 //! and `matching` (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
-//! became of it), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
+//! became of it), `breaking` (whom to leave alone), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
 //! flows, accounts, policies), `rounds` and `sweep` (changes over many accounts
 //! and flows), [`explain`], [`view`]; `holdups` and [`meters`] (what limits made
 //! wait).
@@ -17,6 +17,7 @@
 mod account_limits;
 pub mod action;
 mod appends;
+mod breaking;
 mod budgets;
 pub mod command;
 mod counter;
@@ -58,6 +59,7 @@ use self::permits::Permits;
 use self::recipients::Recipients;
 use self::rounds::Rounds;
 use self::sweep::{Pause, Sweep};
+use crate::breaker::BreakerSettings;
 use crate::classify::Rules;
 use crate::handle::{FlowId, PlaceId};
 use crate::limit::lease::PARTING_SEEN;
@@ -90,6 +92,8 @@ pub struct Settings {
     pub leased: bool,
     /// How pools keep their sessions.
     pub pool: PoolSettings,
+    /// When accounts that fail are left alone.
+    pub breaker: BreakerSettings,
 }
 
 impl Default for Settings {
@@ -101,6 +105,7 @@ impl Default for Settings {
             delivery_deadline: Nanos::from_secs(600),
             leased: false,
             pool: PoolSettings::default(),
+            breaker: BreakerSettings::default(),
         }
     }
 }
@@ -159,7 +164,7 @@ impl Engine {
         let counter = Counter {
             settings,
             flows: Flows::default(),
-            desk: Desk::new(settings.pool),
+            desk: Desk::new(settings.pool, settings.breaker),
             permits: Permits::default(),
             appends: Appends::default(),
             budgets: Budgets::new(permille, floor),

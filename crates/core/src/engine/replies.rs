@@ -14,7 +14,7 @@ use crate::policy::scope::Scope;
 use crate::reply::Reply;
 use crate::retry::dead_letter::{DeadLetter, LastError};
 use crate::retry::schedule::{DeathCause, Next};
-use crate::time::{Nanos, Now, Wall};
+use crate::time::{Mono, Nanos, Now, Wall};
 
 /// A block that is not longer than this, or than what is written already, is
 /// not written down: a restart takes about as long.
@@ -38,6 +38,7 @@ impl Engine {
         let outcome = self.rules.classify(to, reply, head.attempts);
         self.count_reply(now, &permit, reply, &outcome);
         self.tell_account(now, &permit, &outcome);
+        self.tell_breakers(now, &permit, &outcome);
         let Some(key) = key else {
             return;
         };
@@ -163,12 +164,20 @@ impl Engine {
         };
         let known = account.blocked_until.unwrap_or(now.mono).max(now.mono);
         if (now.mono + wait).since(known) > BLOCK_FORGOTTEN_MAX {
-            let key = LimitKey::of(Scope::Account, account.spec.id.clone());
-            self.counter.append(Record::Learnt {
-                key: Arc::new(key),
-                blocked_until: now.wall + wait,
-            });
+            self.write_block(now, id, now.mono + wait);
         }
+    }
+
+    /// Writes down until when an account is left alone.
+    pub(super) fn write_block(&mut self, now: &Now, id: AccountId, until: Mono) {
+        let Some(account) = self.counter.desk.account(id) else {
+            return;
+        };
+        let key = LimitKey::of(Scope::Account, account.spec.id.clone());
+        self.counter.append(Record::Learnt {
+            key: Arc::new(key),
+            blocked_until: now.wall_at(until),
+        });
     }
 
     /// The far end took a message and thought better of it: the receipt says so,

@@ -11,9 +11,13 @@ use outflow_simulator::world::sabotage::Sabotage;
 
 const SEED: u64 = 1;
 
+fn whole() -> Scenario {
+    shipped("cascade").unwrap().unwrap()
+}
+
 /// The shipped scenario with a fifth of its accounts and traffic.
 fn cascade() -> Scenario {
-    let mut scenario = shipped("cascade").unwrap().unwrap();
+    let mut scenario = whole();
     for account in &mut scenario.accounts {
         account.count /= 5;
     }
@@ -38,10 +42,11 @@ fn metric(summary: &Summary, name: &str) -> f64 {
 
 #[test]
 fn a_tenth_blocked_costs_a_tenth() {
-    let scenario = cascade();
+    let scenario = whole();
     let (summary, violations) = run(&scenario, SEED).unwrap();
     assert!(violations.is_empty(), "{}", lines(&violations));
     let verdicts = scenario.expect.check(&summary.metrics(), None);
+    println!("{:?}, {:?}", summary.pressure, summary.answers);
     let missed: Vec<_> = verdicts.iter().filter(|it| !it.held).collect();
     assert!(missed.is_empty(), "{missed:?}");
 }
@@ -62,6 +67,7 @@ fn handing_the_share_of_the_blocked_to_the_others_blocks_them_too() {
         run_broken(&cascade(), SEED, Some(Sabotage::Redistributes)).unwrap();
     let spoke = |it: &Violation| it.checker == "pressure" && it.what.contains("while others wait");
     assert!(violations.iter().any(spoke), "{}", lines(&violations));
+    println!("{:?}, {:?}", summary.pressure, summary.answers);
     let sound = run(&cascade(), SEED).unwrap().0;
     let (kept, throttled) = (
         metric(&summary, "pressure.kept"),

@@ -41,6 +41,7 @@ impl Desk {
         let paused = old.is_some_and(|old| old.paused);
         let holdups = old.map(|old| old.holdups).unwrap_or_default();
         let capped = old.map(|old| old.capped.clone()).unwrap_or_default();
+        let probing = old.is_some_and(|old| old.probing);
         let old_tenant = old.and_then(|old| old.spec.tenant.clone());
         let tenant = spec.tenant.clone();
         self.connects
@@ -55,6 +56,7 @@ impl Desk {
                 settling: true,
                 tallies: None,
                 capped,
+                probing,
             });
         }
         self.side_mut(pool).accounts.insert(id);
@@ -95,6 +97,7 @@ impl Desk {
         side.episode.release(now.mono, id);
         side.sizes += 1;
         self.limits.remove(id);
+        self.breakers.remove(id);
         let pairs = (id, LaneId(0))..=(id, LaneId(u32::MAX));
         let held: Vec<_> = self.held_pairs.range(pairs).copied().collect();
         for pair in held {

@@ -30,6 +30,13 @@ pub(super) struct Capped {
     timer: Option<Mono>,
 }
 
+impl Capped {
+    /// What it sent in the last minute.
+    pub fn sent_in_minute(&self, now: Mono) -> u64 {
+        self.recent.count(now)
+    }
+}
+
 /// When accounts that caps hold are looked at.
 #[derive(Debug, Default)]
 pub(super) struct Caps {
@@ -83,7 +90,10 @@ impl Desk {
             };
             account.blocked_until = None;
             let pool = account.pool;
-            self.side_mut(pool).episode.release(now, id);
+            // One that is half open is not back yet.
+            if !self.breakers.wake_account(now, id) {
+                self.side_mut(pool).episode.release(now, id);
+            }
             self.tell_hold(id);
         }
     }
