@@ -15,6 +15,9 @@ use crate::stamp::Stamp;
 
 impl Sink for Events {
     fn emit(&self, event: &Event<'_>) {
+        if let Event::Alert(alert) = event {
+            self.standstills.note(alert);
+        }
         if self.has_listeners()
             && let Some(notice) = notice(event)
         {

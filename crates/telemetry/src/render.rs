@@ -118,12 +118,7 @@ impl Metrics {
         bounded(page, &declared::DEFERRED, waiting, self.bounds.accounts);
         let breakers = now.breakers.iter();
         let breakers = breakers.map(|(lane, state)| (lane.as_str(), f64::from(*state)));
-        bounded(
-            page,
-            &declared::BREAKER_STATE,
-            breakers,
-            self.bounds.limits,
-        );
+        bounded(page, &declared::BREAKER_STATE, breakers, self.bounds.limits);
     }
 
     fn render_store(&self, page: &mut Exposition) {

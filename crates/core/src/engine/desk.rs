@@ -9,7 +9,8 @@
 //!
 //! In `accounts`: accounts come, change and go. In `limits`: their limits as
 //! bits. In `cost`: what an account must have room for. In `connects`: how fast
-//! it may connect. In `breakers`: whom to leave alone. In `pressure`: blocks, and what the others may do meanwhile.
+//! it may connect. In `breakers`: whom to leave alone. In `pressure`: blocks, and what the others may do meanwhile. In
+//! `slots`: how many requests at once.
 
 mod accounts;
 mod breakers;
@@ -18,11 +19,12 @@ mod cost;
 mod gates;
 mod limits;
 mod pressure;
+mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) use self::breakers::{Heard, Standstills, Turn};
 use self::breakers::Breakers;
+pub(super) use self::breakers::{Heard, Standstills, Turn};
 use self::connects::Connects;
 use self::cost::Regime;
 use self::pressure::{Capped, Caps};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Engine;
 use super::action::{Action, Alert, Attempt, Record};
 use super::permits::Permit;
+use crate::flow::FlowKey;
 use crate::handle::{AccountId, FlowId, PermitId};
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
@@ -27,6 +28,8 @@ impl Engine {
             return;
         };
         self.release(now, &permit, lives);
+        let desk = &mut self.counter.desk;
+        desk.note_reply(now, permit.account, permit.sent_at);
         let mut head = permit.head;
         head.attempts = head.attempts.saturating_add(1);
         if head.first_attempt_at == Wall::NEVER {
@@ -42,11 +45,38 @@ impl Engine {
         let Some(key) = key else {
             return;
         };
-        let settings = &self.counter.settings;
-        let policy = settings.retry.for_message(key.channel, key.class);
-        let next = policy.decide(now, &head, &outcome, settings.on_uncertain);
+        let next = self.decide(now, &key, &permit, &head, &outcome);
         let record = self.record(now, &permit, &head, next, reply, &outcome);
         self.counter.append(record);
+    }
+
+    /// What becomes of a message. One whose account is to wait need not wait as
+    /// long as that if another account can take it.
+    fn decide(
+        &self,
+        now: &Now,
+        key: &FlowKey,
+        permit: &Permit,
+        head: &Head,
+        outcome: &Outcome,
+    ) -> Next {
+        let settings = &self.counter.settings;
+        let policy = settings.retry.for_message(key.channel, key.class);
+        let asked = policy.decide(now, head, outcome, settings.on_uncertain);
+        let is_asked = outcome.scope == ReplyScope::Account && outcome.retry_after.is_some();
+        if !is_asked || !self.counter.desk.has_another(permit.account) {
+            return asked;
+        }
+        let free = Outcome {
+            retry_after: None,
+            ..outcome.clone()
+        };
+        let elsewhere = policy.decide(now, head, &free, settings.on_uncertain);
+        match (asked, elsewhere) {
+            (Next::RetryAt { at: later, .. }, Next::RetryAt { at, .. }) if at < later => elsewhere,
+            (Next::Dead(DeathCause::Age), Next::RetryAt { .. }) => elsewhere,
+            _ => asked,
+        }
     }
 
     fn record(

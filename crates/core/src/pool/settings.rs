@@ -136,6 +136,9 @@ pub struct PoolSettings {
     pub prefer: Prefer,
     /// What healthy accounts do while others are blocked.
     pub under_pressure: UnderPressure,
+    /// Whether the number of requests at once is found out for accounts of
+    /// which no limit says it.
+    pub adapt_concurrency: bool,
 }
 
 impl Default for PoolSettings {
@@ -149,6 +152,7 @@ impl Default for PoolSettings {
             keep_warm: 0,
             prefer: Prefer::Even,
             under_pressure: UnderPressure::Keep,
+            adapt_concurrency: false,
         }
     }
 }

@@ -81,7 +81,10 @@ fn a_standby_may_do_its_share_and_nobody_is_held_below_the_floor() {
 fn who_began_lately_is_judged_by_the_rate_since_then() {
     let mut episode = Episode::default();
     let span = Nanos::from_secs(6);
-    episode.block(at(6_000), AccountId(3), || Before { span, ..before(100) });
+    episode.block(at(6_000), AccountId(3), || Before {
+        span,
+        ..before(100)
+    });
     assert_eq!(episode.allowed(10, 0), 100);
 }
 

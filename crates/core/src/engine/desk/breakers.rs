@@ -220,13 +220,7 @@ impl Desk {
         Some(Turn::Broken { lane, until, why })
     }
 
-    fn heard_of_pair(
-        &mut self,
-        now: Mono,
-        heard: &Heard,
-        lane: LaneId,
-        sent: u64,
-    ) -> Option<Turn> {
+    fn heard_of_pair(&mut self, now: Mono, heard: &Heard, lane: LaneId, sent: u64) -> Option<Turn> {
         let key = (heard.account, lane);
         let Breakers {
             settings, pairs, ..
@@ -342,9 +336,9 @@ impl Desk {
         let mut worst = State::Closed;
         for state in states.into_iter().flatten() {
             worst = match (worst, state) {
-                (State::Open { until: a }, State::Open { until: b }) => State::Open {
-                    until: a.max(b),
-                },
+                (State::Open { until: a }, State::Open { until: b }) => {
+                    State::Open { until: a.max(b) }
+                }
                 (State::Open { .. }, _) | (_, State::Closed) => worst,
                 (_, state) => state,
             };

@@ -26,6 +26,7 @@ impl Desk {
         if let Some(account) = self.account(id) {
             let applied = policies.for_account(&account.spec);
             self.set_floor(id, &applied);
+            self.set_slots(id, &applied);
             self.assign(now, Owner::Account(id), applied, maker);
         }
     }
@@ -115,7 +116,7 @@ impl Desk {
         match owner {
             Owner::Account(id) => {
                 if let Some(pool) = self.account(id).map(|account| account.pool) {
-                    let ready = if self.is_shut_by_cap(now.mono, pool, id) {
+                    let ready = if self.is_shut(now.mono, pool, id) {
                         ClassMask::NONE
                     } else {
                         open

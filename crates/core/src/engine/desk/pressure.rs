@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::super::account_limits::Owner;
+use super::slots::Slots;
 use super::{Account, Desk};
 use crate::handle::{AccountId, PoolId};
 use crate::policy::applied::Applied;
@@ -28,6 +29,8 @@ pub(super) struct Capped {
     /// A minute's worth below which it is not held.
     floor: u64,
     timer: Option<Mono>,
+    /// How many it may have in flight, where that is found out.
+    pub slots: Option<Slots>,
 }
 
 impl Capped {
@@ -78,6 +81,14 @@ impl Desk {
         });
     }
 
+    /// Whether the pool of an account has one that is not blocked.
+    pub(in crate::engine) fn has_another(&self, id: AccountId) -> bool {
+        self.account(id).is_some_and(|account| {
+            let side = self.side(account.pool);
+            side.episode.blocked() < side.accounts.len()
+        })
+    }
+
     /// Lets accounts go whose time has come.
     pub(super) fn wake_blocks(&mut self, now: Mono) {
         while let Some(&(at, id)) = self.blocked.first() {
@@ -98,7 +109,7 @@ impl Desk {
         }
     }
 
-    /// A message goes through an account; whether a cap counts it.
+    /// A message goes through an account; whether that may shut it.
     pub(super) fn note_sent(&mut self, now: Mono, pool: PoolId, id: AccountId, cost: u32) -> bool {
         let keeps = self.settings.under_pressure == UnderPressure::Keep;
         let Some(side) = self.pools.get_mut(pool.index()) else {
@@ -123,11 +134,20 @@ impl Desk {
         }
         capped.recent.add(now, cost);
         side.recent.add(now, cost);
-        is_capped
+        let Some(slots) = &mut capped.slots else {
+            return is_capped;
+        };
+        slots.note_sent();
+        is_capped || slots.is_full()
     }
 
-    /// Whether a cap holds an account now; sets the time to look again.
-    pub(super) fn is_shut_by_cap(&mut self, now: Mono, pool: PoolId, id: AccountId) -> bool {
+    /// Whether an account is shut, whatever its limits say: a cap holds it now,
+    /// which sets the time to look again, or all its slots are in use.
+    pub(super) fn is_shut(&mut self, now: Mono, pool: PoolId, id: AccountId) -> bool {
+        let slots = self.account(id).and_then(|it| it.capped.slots.as_ref());
+        if slots.is_some_and(Slots::is_full) {
+            return true;
+        }
         let Some(opens) = self.cap_opens_at(pool, id).filter(|at| *at > now) else {
             return false;
         };

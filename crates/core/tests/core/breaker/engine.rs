@@ -121,8 +121,18 @@ impl World {
             }
             Action::OpenSession { session, .. } => return Some(Event::SessionReady { session }),
             Action::Deliver(delivery) => {
-                let account = self.engine.account(delivery.account).unwrap().id.to_string();
-                let to = self.engine.flow_key(delivery.flow).unwrap().destination.clone();
+                let account = self
+                    .engine
+                    .account(delivery.account)
+                    .unwrap()
+                    .id
+                    .to_string();
+                let to = self
+                    .engine
+                    .flow_key(delivery.flow)
+                    .unwrap()
+                    .destination
+                    .clone();
                 self.sent.push((account.clone(), to.clone(), self.now.mono));
                 self.flying.push((delivery.permit, account, to));
             }
@@ -165,9 +175,15 @@ fn an_account_that_fails_is_left_alone_but_for_one_probe_at_a_time() {
     };
     assert_eq!((account.as_str(), destination), ("bad", None));
     // What it learnt outlives a restart.
-    assert_eq!(world.learnt.first(), Some(&("account:bad".to_owned(), until)));
+    assert_eq!(
+        world.learnt.first(),
+        Some(&("account:bad".to_owned(), until))
+    );
     world.run(&[flow], 800, TICK);
-    let opened = world.alerts.iter().filter(|it| matches!(it, Alert::Broken { .. }));
+    let opened = world
+        .alerts
+        .iter()
+        .filter(|it| matches!(it, Alert::Broken { .. }));
     let probes: Vec<_> = opened.collect();
     assert!((2..=4).contains(&probes.len()), "{probes:?}");
     assert!(matches!(world.alerts.last(), Some(Alert::Restored { .. })));
@@ -176,7 +192,11 @@ fn an_account_that_fails_is_left_alone_but_for_one_probe_at_a_time() {
     let first_open = start + Nanos::from_secs(5);
     let during = world.sent_by("bad", first_open, start + Nanos::from_secs(35));
     assert!(during <= 3, "{during} went through a broken account");
-    let after = world.sent_by("bad", start + Nanos::from_secs(85), start + Nanos::from_secs(95));
+    let after = world.sent_by(
+        "bad",
+        start + Nanos::from_secs(85),
+        start + Nanos::from_secs(95),
+    );
     assert!(after > 10, "{after} went through a mended account");
 }
 
@@ -197,9 +217,15 @@ fn a_destination_that_is_down_breaks_its_pairs_and_not_its_accounts() {
         };
         assert_eq!(*destination, Some(Destination::isp("yahoo")));
     }
-    let google = world.sent.iter().filter(|(_, to, _)| to.name.as_str() == "google");
+    let google = world
+        .sent
+        .iter()
+        .filter(|(_, to, _)| to.name.as_str() == "google");
     assert_eq!(google.count(), 300, "google got all of its mail");
-    let yahoo = world.sent.iter().filter(|(_, to, _)| to.name.as_str() == "yahoo");
+    let yahoo = world
+        .sent
+        .iter()
+        .filter(|(_, to, _)| to.name.as_str() == "yahoo");
     assert!(yahoo.count() < 100);
 }
 
@@ -216,6 +242,10 @@ fn refusals_for_the_rate_never_open_a_breaker() {
         };
         assert_eq!(why.as_str(), "refusals");
     }
-    assert_eq!(world.alerts.len(), 1, "it stops for as long as the run lasts");
+    assert_eq!(
+        world.alerts.len(),
+        1,
+        "it stops for as long as the run lasts"
+    );
     assert_eq!(world.sent.len(), 20);
 }

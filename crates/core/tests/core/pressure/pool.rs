@@ -25,7 +25,10 @@ fn run(under_pressure: UnderPressure) -> (World, Vec<usize>, Mono) {
         world.run(Nanos::from_millis(100), true);
     }
     world.queue(flow, &[1; 1_000]);
-    let index = world.sent.iter().position(|it| !it.answered && it.account == "a0");
+    let index = world
+        .sent
+        .iter()
+        .position(|it| !it.answered && it.account == "a0");
     let sent = &mut world.sent[index.unwrap()];
     sent.answered = true;
     let permit = sent.permit;
@@ -58,7 +61,10 @@ fn the_others_keep_their_rate_and_the_one_waits_exactly_that_long() {
         assert!((29..=31).contains(count), "{counts:?}");
     }
     world.run(secs(10), true);
-    let first = world.sent.iter().find(|it| it.account == "a0" && it.at >= end);
+    let first = world
+        .sent
+        .iter()
+        .find(|it| it.account == "a0" && it.at >= end);
     assert_eq!(first.unwrap().at, end, "not later either");
     // With nobody blocked all may do what they may again.
     let later = |name: &str| {
