@@ -85,8 +85,9 @@ pub struct EventView {
 /// What stands before a message.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WaitingOn {
-    /// `limit`, `due_time`, `account_blocked`, `no_account`, `no_account_ready`, `no_session`,
-    /// `unresolved`, `paused`, `store_failing` or `draining`.
+    /// `limit`, `due_time`, `account_blocked`, `account_broken`, `under_pressure`,
+    /// `no_account`, `no_account_ready`, `no_session`, `unresolved`, `paused`,
+    /// `store_failing` or `draining`.
     pub reason: &'static str,
     /// The limit, if it is one.
     pub limit: Option<String>,

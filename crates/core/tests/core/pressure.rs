@@ -1,6 +1,7 @@
 //! Accounts under pressure: what was sent lately, and what it is held to.
 
 mod pool;
+mod slots;
 
 use outflow_core::handle::AccountId;
 use outflow_core::pressure::{Before, Cap, Episode, MINUTE, Recent};

@@ -85,3 +85,29 @@ fn they_fill_up_to_their_limit_if_that_is_set() {
         assert!((59..=63).contains(count), "{counts:?}");
     }
 }
+
+#[test]
+fn a_message_need_not_wait_for_its_account_if_there_is_another() {
+    for (accounts, retried) in [(1, false), (2, true)] {
+        let mut world = World::new();
+        for number in 0..accounts {
+            world.account(account(&format!("a{number}"), 4, &[]));
+        }
+        let flow = world.flow("google", "acme");
+        world.queue(flow, &[1]);
+        let permit = world.sent[0].permit;
+        world.sent[0].answered = true;
+        let mut reply = Reply::said(Stage::Data, 429, "Too Many Requests");
+        if let Reply::Said { retry_after, .. } = &mut reply {
+            *retry_after = Some(secs(86_400));
+        }
+        let session_lives = true;
+        world.step(Event::Replied {
+            permit,
+            reply,
+            session_lives,
+        });
+        let until = world.deferred.pop().unwrap().since(world.now.wall);
+        assert_eq!(until < secs(600), retried, "{until}");
+    }
+}
