@@ -137,6 +137,7 @@ impl<'a, O: Observer> World<'a, O> {
             ..PoolSettings::default()
         };
         let settings = Settings {
+            learns: scenario.learn,
             leased,
             pool,
             delivery_deadline: DELIVERY_DEADLINE,

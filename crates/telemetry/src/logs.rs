@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use outflow_core::engine::action::{Alert, Standstill};
+use outflow_core::engine::learners::Turn;
 use outflow_core::flow::FlowKey;
 use outflow_core::message_id::MessageId;
 use outflow_core::retry::dead_letter::LastError;
@@ -279,6 +280,12 @@ fn describe_alert(line: &mut Line<'_>, alert: &Alert) {
             "the account is back"
         }
         Alert::WorkerLost { .. } => "a delivery got no answer by its deadline",
+        Alert::Adapted(adapted) => {
+            line.show("limit", &adapted.key);
+            line.text("turn", adapted.turn.as_str());
+            line.text("mode", adapted.mode.as_str());
+            &adapted.sentence
+        }
     };
     line.text("text", what);
 }
@@ -288,6 +295,10 @@ pub fn level(event: &Event<'_>) -> Level {
     match event {
         Event::Alert(Alert::StoreFailing | Alert::Authentication { .. }) => Level::Error,
         Event::Alert(Alert::StoreRecovered | Alert::Restored { .. }) => Level::Info,
+        Event::Alert(Alert::Adapted(adapted)) => match adapted.turn {
+            Turn::Stopped | Turn::Cut | Turn::Learnt => Level::Warn,
+            Turn::Raised | Turn::Resumed => Level::Info,
+        },
         Event::Dns { is_away: true } | Event::Ledger { is_away: true, .. } => Level::Warn,
         Event::Alert(_) | Event::Died { .. } | Event::IntakeRefused { .. } => Level::Warn,
         Event::Requested(request) if request.status >= 500 => Level::Warn,
@@ -335,6 +346,7 @@ pub fn name(event: &Event<'_>) -> &'static str {
         Event::Alert(Alert::WorkerLost { .. }) => "worker_lost",
         Event::Alert(Alert::Broken { .. }) => "account_broken",
         Event::Alert(Alert::Restored { .. }) => "account_restored",
+        Event::Alert(Alert::Adapted(_)) => "adapted",
         Event::Committed(_) => "committed",
         Event::PolicyChanged => "policy_changed",
         Event::AccountChanged { .. } => "account_changed",

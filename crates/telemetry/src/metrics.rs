@@ -40,7 +40,7 @@ pub(crate) const CAUSES: [DeathCause; 4] = [
 ];
 
 /// What alerts are called.
-pub(crate) const ALERTS: [&str; 7] = [
+pub(crate) const ALERTS: [&str; 8] = [
     "store_failing",
     "store_recovered",
     "ledger_away",
@@ -48,6 +48,7 @@ pub(crate) const ALERTS: [&str; 7] = [
     "worker_lost",
     "account_broken",
     "account_restored",
+    "adapted",
 ];
 
 /// Counters by channel and class, and one thing more.
@@ -147,6 +148,7 @@ impl Metrics {
             Alert::WorkerLost { .. } => 4,
             Alert::Broken { .. } => 5,
             Alert::Restored { .. } => 6,
+            Alert::Adapted(_) => 7,
         };
         add(self.alerts.get(at), 1);
         match alert {

@@ -83,6 +83,8 @@ pub struct Settings {
     pub retry: Retry,
     /// Files of rules that say what answers of far ends mean, in order.
     pub classify_rules: Vec<PathBuf>,
+    /// Whether rates are learnt from refusals where no policy says so.
+    pub learns: bool,
     /// How long things are kept.
     pub retention: Retention,
     /// What is logged.
@@ -126,6 +128,7 @@ impl Settings {
             breaker: pools::breaker(&raw.breaker, problems),
             retry: retry::of(&raw.retry, problems),
             classify_rules: raw.classify.rules.iter().map(PathBuf::from).collect(),
+            learns: raw.control.learn,
             retention: machine::retention(&raw.retention),
             log: machine::log(&raw.log),
             metrics: machine::metrics(&raw.metrics),
@@ -157,6 +160,7 @@ impl Settings {
             leased: self.ledger.url.is_some(),
             pool: self.pool,
             breaker: self.breaker,
+            learns: self.learns,
             ..engine::Settings::default()
         }
     }

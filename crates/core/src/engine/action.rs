@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::class::Class;
 use crate::destination::Destination;
+use crate::engine::learners::{Adapted, Lore};
 use crate::flow::FlowKey;
 use crate::handle::{AccountId, AppendNo, FlowId, LaneId, LimitId, PermitId, SessionRef};
 use crate::limit::saved::Saved;
@@ -171,6 +172,9 @@ pub enum Record {
         saved: Saved,
         block: u32,
     },
+    /// All that is known of a rate that is learnt; the last such record of a
+    /// key counts.
+    Adapted { key: Arc<LimitKey>, lore: Box<Lore> },
     /// What was reserved of a limit need not be kept any more: a fresh one
     /// knows as much.
     Forgotten { key: Arc<LimitKey> },
@@ -253,6 +257,8 @@ pub enum Alert {
         account: Name,
         destination: Option<Destination>,
     },
+    /// A rate changed by what was learnt.
+    Adapted(Box<Adapted>),
     /// A delivery got no answer by its deadline.
     WorkerLost { permit: PermitId },
 }

@@ -31,6 +31,7 @@ use self::pressure::{Capped, Caps};
 use super::account_limits::{AccountLimits, Owner};
 use super::counts::Places;
 use super::holdups::{AtGates, ByClass, Holdups};
+use super::learners::Lessons;
 use super::limits::Maker;
 use crate::account::AccountSpec;
 use crate::breaker::BreakerSettings;
@@ -117,6 +118,8 @@ pub(super) struct Taken {
     pub session: SessionRef,
     /// Limits of the account that hold a slot for it.
     pub held: Box<[AccountLimitId]>,
+    /// What its reply teaches of the account's rates.
+    pub lessons: Lessons,
 }
 
 /// Lanes, accounts and pools.
@@ -323,14 +326,15 @@ impl Desk {
         if let Some(lane) = self.lanes.get_mut(lane.index()) {
             lane.sent += 1;
         }
-        let mut held = Vec::new();
         let is_capped = self.note_sent(now.mono, id, account, cost);
+        let (mut held, mut lessons) = (Vec::new(), Lessons::default());
         for owner in [Owner::Account(account), Owner::Pair(account, lane)] {
             if is_capped && owner == Owner::Account(account) && !self.limits.has(owner) {
                 self.refresh(now, owner);
             }
             if self.limits.has(owner) {
-                self.limits.take(now, owner, class, cost, &mut held);
+                self.limits
+                    .take(now, owner, class, cost, &mut held, &mut lessons);
                 self.refresh(now, owner);
             }
         }
@@ -342,6 +346,7 @@ impl Desk {
             account,
             session: SessionRef { pool: id, session },
             held: held.into_boxed_slice(),
+            lessons,
         })
     }
 
