@@ -46,7 +46,6 @@ fn a_tenth_blocked_costs_a_tenth() {
     let (summary, violations) = run(&scenario, SEED).unwrap();
     assert!(violations.is_empty(), "{}", lines(&violations));
     let verdicts = scenario.expect.check(&summary.metrics(), None);
-    println!("{:?}, {:?}", summary.pressure, summary.answers);
     let missed: Vec<_> = verdicts.iter().filter(|it| !it.held).collect();
     assert!(missed.is_empty(), "{missed:?}");
 }
@@ -67,7 +66,6 @@ fn handing_the_share_of_the_blocked_to_the_others_blocks_them_too() {
         run_broken(&cascade(), SEED, Some(Sabotage::Redistributes)).unwrap();
     let spoke = |it: &Violation| it.checker == "pressure" && it.what.contains("while others wait");
     assert!(violations.iter().any(spoke), "{}", lines(&violations));
-    println!("{:?}, {:?}", summary.pressure, summary.answers);
     let sound = run(&cascade(), SEED).unwrap().0;
     let (kept, throttled) = (
         metric(&summary, "pressure.kept"),
