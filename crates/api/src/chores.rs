@@ -13,6 +13,7 @@ use crate::events::{Notice, NoticeKind};
 use crate::pauses::{self, Pause};
 use crate::policies;
 use crate::problem::Problem;
+use crate::standstills;
 use crate::state::ApiState;
 
 /// The longest time between two turns.
@@ -25,6 +26,7 @@ const PAUSE_TURNS: u64 = 60;
 /// Does what is due by now, once. When there is more to do; none if nobody
 /// knows of anything.
 pub async fn turn(state: &ApiState, now: Wall) -> Result<Option<Wall>, Problem> {
+    standstills::write(state).await?;
     policies::end_mitigations(state, now).await?;
     state.replays.turn(state, now).await
 }

@@ -11,7 +11,7 @@
 //! operators set: [`book`] (what is in force), [`changes`], [`accounts`],
 //! [`policies`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
 //! [`lanes`], [`limits`], [`throttle`], [`dead_letters`], [`events`], [`notices`], [`health`]; then
-//! [`chores`] (what happens by itself), [`document`] and [`fields`] (OpenAPI).
+//! [`chores`] and [`standstills`] (what happens by itself), [`document`] and [`fields`] (OpenAPI).
 
 pub mod accounts;
 pub mod ask;
@@ -41,6 +41,7 @@ pub mod problem;
 pub mod serve;
 pub mod server;
 pub mod stamp;
+pub mod standstills;
 pub mod state;
 pub mod throttle;
 pub mod tokens;

@@ -27,6 +27,8 @@ pub struct RawSettings {
     #[serde(default)]
     pub policy: Vec<Value>,
     pub classes: RawClasses,
+    pub pools: RawPools,
+    pub breaker: RawBreaker,
     pub retry: RawRetry,
     pub classify: RawClassify,
     pub control: RawControl,
@@ -118,6 +120,30 @@ pub struct RawClasses {
 #[expect(missing_docs, reason = "the table of keys speaks of each field")]
 pub struct RawClass {
     pub headroom: Written,
+}
+
+/// `[pools]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawPools {
+    pub under_pressure: String,
+    pub adapt_concurrency: bool,
+}
+
+/// `[breaker]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawBreaker {
+    pub enabled: bool,
+    pub failures: u32,
+    pub share: Written,
+    pub open_for: String,
+    pub open_max: String,
+    pub refusals: Written,
+    pub refusals_least: u32,
+    pub stop_for: String,
 }
 
 /// `[retry]`.

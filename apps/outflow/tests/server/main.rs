@@ -31,6 +31,7 @@ mod peers;
 #[allow(dead_code, reason = "the tests of the transport use the rest")]
 #[path = "../../../../crates/transport-smtp/tests/smtp/postfix_server.rs"]
 mod postfix_server;
+mod pressure;
 mod process;
 #[allow(dead_code, reason = "the tests of the transport use the rest")]
 #[path = "../../../../crates/transport-smtp/tests/smtp/programs.rs"]

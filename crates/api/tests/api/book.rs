@@ -245,6 +245,8 @@ async fn a_patch_makes_a_policy_and_says_what_it_governs() {
         waiting_on: Vec::new(),
         paused: false,
         oldest_age: None,
+        broken: 0,
+        half_open: 0,
     }];
     let made = call(
         &world,

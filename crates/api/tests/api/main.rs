@@ -11,6 +11,7 @@ mod messages;
 mod replays;
 mod scopes;
 mod shelves;
+mod standstills;
 mod submissions;
 mod tenants;
 mod world;

@@ -6,6 +6,7 @@
 mod account;
 mod dns;
 mod policy;
+mod pools;
 mod retry;
 mod server;
 
@@ -72,6 +73,16 @@ pub const ROOT: &[Key] = &[
         "classes",
         Form::Table(retry::CLASSES),
         "What is kept free for urgent messages.",
+    ),
+    Key::new(
+        "pools",
+        Form::Table(pools::POOLS),
+        "What accounts that stand in for one another do.",
+    ),
+    Key::new(
+        "breaker",
+        Form::Table(pools::BREAKER),
+        "When an account, or an account at a destination, is left alone for a while.",
     ),
     Key::new(
         "retry",

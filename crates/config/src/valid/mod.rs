@@ -3,20 +3,23 @@
 //! Single values were held against the table of keys before; here is what only
 //! shows when several are looked at together.
 //!
-//! In reading order: [`machine`] (listeners, store, logs), [`dns`], [`retry`]
-//! and `traffic` (accounts, policies, classes).
+//! In reading order: [`machine`] (listeners, store, logs), [`dns`], [`retry`],
+//! `pools` (accounts in trouble) and `traffic` (accounts, policies, classes).
 
 pub mod dns;
 pub mod machine;
+mod pools;
 pub mod retry;
 mod traffic;
 
 use std::path::PathBuf;
 
+use outflow_core::breaker::BreakerSettings;
 use outflow_core::engine;
 use outflow_core::limit::spec::Headroom;
 use outflow_core::name::Name;
 use outflow_core::policy::set::Policies;
+use outflow_core::pool::PoolSettings;
 use serde_json::Value;
 
 use crate::account::{Account, RawAccount};
@@ -71,6 +74,11 @@ pub struct Settings {
     pub policies: Vec<StartPolicy>,
     /// What is kept free for the more urgent classes.
     pub headroom: Headroom,
+    /// How pools keep their sessions, and what they do while accounts are
+    /// blocked.
+    pub pool: PoolSettings,
+    /// When accounts are left alone.
+    pub breaker: BreakerSettings,
     /// How long and how often to try.
     pub retry: Retry,
     /// Files of rules that say what answers of far ends mean, in order.
@@ -116,6 +124,8 @@ impl Settings {
             is_sandbox_by_default,
             policies: traffic::policies(&raw.policy, problems),
             headroom: traffic::headroom(&raw.classes, problems),
+            pool: pools::pool(&raw.pools),
+            breaker: pools::breaker(&raw.breaker, problems),
             retry: retry::of(&raw.retry, problems),
             classify_rules: raw.classify.rules.iter().map(PathBuf::from).collect(),
             learns: raw.control.learn,
@@ -148,6 +158,8 @@ impl Settings {
             retry_budget: (self.retry.budget_permille, self.retry.budget_floor),
             delivery_deadline: self.retry.uncertain_after,
             leased: self.ledger.url.is_some(),
+            pool: self.pool,
+            breaker: self.breaker,
             learns: self.learns,
             ..engine::Settings::default()
         }

@@ -9,7 +9,7 @@
 //! Reading order: [`event`], [`action`], [`command`]; `flows` (heads and
 //! paging), `limits`, `feed` and `feeding` (what holds flows), `desk`, `account_limits`
 //! and `matching` (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
-//! became of it), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
+//! became of it), `breaking` (whom to leave alone), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
 //! flows, accounts, policies), `rounds` and `sweep` (changes over many accounts
 //! and flows), [`explain`], [`view`]; `holdups` and [`meters`] (what limits made
 //! wait).
@@ -17,6 +17,7 @@
 mod account_limits;
 pub mod action;
 mod appends;
+mod breaking;
 mod budgets;
 pub mod command;
 mod counter;
@@ -60,6 +61,7 @@ use self::permits::Permits;
 use self::recipients::Recipients;
 use self::rounds::Rounds;
 use self::sweep::{Pause, Sweep};
+use crate::breaker::BreakerSettings;
 use crate::classify::Rules;
 use crate::handle::{FlowId, PlaceId};
 use crate::limit::lease::PARTING_SEEN;
@@ -95,6 +97,8 @@ pub struct Settings {
     pub learns: bool,
     /// How pools keep their sessions.
     pub pool: PoolSettings,
+    /// When accounts that fail are left alone.
+    pub breaker: BreakerSettings,
 }
 
 impl Default for Settings {
@@ -107,6 +111,7 @@ impl Default for Settings {
             leased: false,
             learns: true,
             pool: PoolSettings::default(),
+            breaker: BreakerSettings::default(),
         }
     }
 }
@@ -170,7 +175,7 @@ impl Engine {
         let counter = Counter {
             settings,
             flows: Flows::default(),
-            desk: Desk::new(settings.pool),
+            desk: Desk::new(settings.pool, settings.breaker),
             permits: Permits::default(),
             appends: Appends::default(),
             budgets: Budgets::new(permille, floor),

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod adapt;
+mod breaker;
 mod classify;
 mod engine;
 mod heads;
@@ -12,5 +13,6 @@ mod message_id;
 mod meters;
 mod policy;
 mod pool;
+mod pressure;
 mod retry;
 mod tally;
