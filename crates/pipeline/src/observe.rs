@@ -196,7 +196,10 @@ impl Observer {
             Command::RetryAll { matches, .. } => (Sweep::Retry, matches),
             Command::MoveAll { matches, .. } => (Sweep::Move, matches),
             // What becomes of one message is told by its record.
-            Command::Cancel { .. } | Command::Retry { .. } | Command::Drain => return,
+            Command::Cancel { .. }
+            | Command::Suppress { .. }
+            | Command::Retry { .. }
+            | Command::Drain => return,
         };
         self.emit(Event::Swept { action, matches });
     }

@@ -8,6 +8,7 @@ use outflow_core::message::Seq;
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
+use outflow_core::reply::Reply;
 use outflow_core::tally::Counter;
 use outflow_core::time::Wall;
 
@@ -68,6 +69,10 @@ pub trait Control: Send + Sync {
     /// Something was heard of a message that was sent through an account: it
     /// bounced later, was complained of, opened or clicked.
     fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter);
+
+    /// The far end changed its mind about a message that it had accepted: its
+    /// receipt says so.
+    fn feedback(&self, key: FlowKey, seq: Seq, reply: Reply);
 
     /// Dead letters that are no longer kept: replayed or discarded.
     fn forget(&self, seqs: Vec<Seq>);

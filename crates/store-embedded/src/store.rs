@@ -14,6 +14,7 @@ use outflow_core::time::{Mono, Nanos, Now, Wall};
 use outflow_ports::parcel::{ParcelRef, ParcelSource};
 use outflow_ports::receipts::Receipts;
 use outflow_ports::registry::Registry;
+use outflow_ports::suppression::Suppressions;
 use outflow_ports::store::{Found, Recovered, Store, StoreDone, StoreWork};
 
 use crate::boot::{BootTime, LastRecord};
@@ -76,6 +77,11 @@ impl EmbeddedStore {
 
     /// What operators set.
     pub fn registry(&self) -> Arc<dyn Registry> {
+        Arc::new(self.record.clone())
+    }
+
+    /// Who is not sent to any more.
+    pub fn suppressions(&self) -> Arc<dyn Suppressions> {
         Arc::new(self.record.clone())
     }
 

@@ -16,6 +16,7 @@ use outflow_core::message::Seq;
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
+use outflow_core::reply::Reply;
 use outflow_core::tally::Counter;
 use outflow_core::time::{Now, Wall};
 use outflow_pipeline::{Handle, Node, Ports};
@@ -148,6 +149,10 @@ impl Control for Gate {
 
     fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter) {
         self.handle.heard(key, account, counter);
+    }
+
+    fn feedback(&self, key: FlowKey, seq: Seq, reply: Reply) {
+        self.handle.feedback(key, seq, reply);
     }
 
     fn forget(&self, seqs: Vec<Seq>) {

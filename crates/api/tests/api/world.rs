@@ -21,6 +21,7 @@ use outflow_core::message::{Seq, State};
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
+use outflow_core::reply::Reply;
 use outflow_core::tally::Counter;
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::control::{Bulk, Control, Touched};
@@ -78,6 +79,7 @@ pub struct NodeState {
     pub policies: Policies,
     /// What was heard of messages later.
     pub heard: Vec<(FlowKey, Option<Name>, Counter)>,
+    pub feedback: Vec<(Seq, Reply)>,
     pub accounts: BTreeMap<String, AccountSpec>,
     pub pauses: BTreeMap<u64, (Match, Option<Wall>)>,
     pub bulks: Vec<(String, String, bool)>,
@@ -286,6 +288,10 @@ impl Control for Node {
     fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter) {
         let mut state = self.state.lock().unwrap();
         state.heard.push((key, account, counter));
+    }
+
+    fn feedback(&self, _key: FlowKey, seq: Seq, reply: Reply) {
+        self.state.lock().unwrap().feedback.push((seq, reply));
     }
 
     fn forget(&self, seqs: Vec<Seq>) {

@@ -45,6 +45,12 @@ impl Engine {
         let policy = settings.retry.for_message(key.channel, key.class);
         let next = policy.decide(now, &head, &outcome, settings.on_uncertain);
         let record = self.record(now, &permit, &head, next, reply, &outcome);
+        if outcome.suppresses() {
+            let (flow, seq) = (permit.flow, head.seq);
+            let error = Box::new(LastError::of(reply, &outcome));
+            let suppress = Action::Suppress { flow, seq, error };
+            self.counter.actions.push(suppress);
+        }
         self.counter.append(record);
     }
 
