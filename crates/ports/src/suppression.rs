@@ -13,6 +13,7 @@ use outflow_core::message_id::MessageId;
 use outflow_core::retry::dead_letter::LastError;
 use outflow_core::suppression::Reason;
 use outflow_core::time::Wall;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::parcel::ParcelRef;
 use crate::registry::Audit;
@@ -126,13 +127,13 @@ pub trait Suppressions: Send + Sync {
         audit: Option<Audit<'_>>,
     ) -> Result<Put, SuppressionError>;
 
-    /// Changes up to [`PAGE_MAX`] entries that match; which. Fewer means that
-    /// there are no more.
+    /// Changes up to [`PAGE_MAX`] entries that match: which, and since when they
+    /// are there. Fewer means that there are no more.
     fn change(
         &self,
         filter: &SuppressionFilter,
         change: SuppressionChange,
-    ) -> Result<Vec<SuppressionKey>, SuppressionError>;
+    ) -> Result<Vec<(SuppressionKey, Wall)>, SuppressionError>;
 
     /// Entries that match, in the order of their keys, behind `after`.
     fn list(
@@ -150,6 +151,13 @@ pub trait Suppressions: Send + Sync {
         &self,
         each: &mut dyn FnMut(&str, &str, Reason, Wall),
     ) -> Result<(), SuppressionError>;
+}
+
+/// Where a recipient of a tenant stands in memory. Two of ten million share a
+/// place with a chance of one in 100,000; addresses are not kept there, since
+/// they would take most of the room.
+pub fn place(tenant: &str, recipient: Recipient) -> u64 {
+    xxh3_64_with_seed(tenant.as_bytes(), recipient.0)
 }
 
 /// What stops a message.

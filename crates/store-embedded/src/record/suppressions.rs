@@ -101,7 +101,7 @@ impl Suppressions for Record {
         &self,
         filter: &SuppressionFilter,
         change: SuppressionChange,
-    ) -> Result<Vec<SuppressionKey>, SuppressionError> {
+    ) -> Result<Vec<(SuppressionKey, Wall)>, SuppressionError> {
         let mut condition = Condition::of(filter);
         let (verb, rest) = match change {
             SuppressionChange::Remove => ("DELETE FROM suppressions", ""),
@@ -117,7 +117,7 @@ impl Suppressions for Record {
         let sql = format!(
             "{verb} {rest}WHERE (tenant, recipient, reason) IN \
              (SELECT tenant, recipient, reason FROM suppressions WHERE {} LIMIT {PAGE_MAX}) \
-             RETURNING tenant, recipient, reason",
+             RETURNING tenant, recipient, reason, since_ms",
             condition.sql
         );
         let changed = self.write(|tables| {
@@ -257,12 +257,13 @@ fn reason(word: &str) -> rusqlite::Result<Reason> {
     word.parse::<Reason>().map_err(unknown)
 }
 
-fn key(row: &Row<'_>) -> rusqlite::Result<SuppressionKey> {
-    Ok(SuppressionKey {
+fn key(row: &Row<'_>) -> rusqlite::Result<(SuppressionKey, Wall)> {
+    let key = SuppressionKey {
         tenant: row.get(0)?,
         recipient: row.get(1)?,
         reason: reason(row.get_ref(2)?.as_str()?)?,
-    })
+    };
+    Ok((key, words::wall(row.get(3)?)))
 }
 
 fn entry(row: &Row<'_>) -> rusqlite::Result<Suppression> {
