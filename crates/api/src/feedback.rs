@@ -158,7 +158,11 @@ fn tales(state: &ApiState, caller: &Caller, bytes: &[u8]) -> Result<Vec<Tale>, P
                 .and_then(|events| reader.end().map(|()| events))
                 .map_err(|error| Problem::field("", error.to_string()))?
         }
-        false => read::<crate::object::Object<FeedbackEvents>>(bytes, "")?.0.events,
+        false => {
+            read::<crate::object::Object<FeedbackEvents>>(bytes, "")?
+                .0
+                .events
+        }
     };
     if events.len() > EVENTS_MAX {
         let detail = format!("has too many events: at most {EVENTS_MAX}");

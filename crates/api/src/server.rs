@@ -23,7 +23,9 @@ use crate::problem::{Code, Problem};
 use crate::state::ApiState;
 use crate::suppressions::{edit, export, import, list as list_suppressed, review};
 use crate::throttle::{acquire, hold};
-use crate::{accounts, audit, document, events, feedback, health, lanes, limits, pauses, policies, tokens};
+use crate::{
+    accounts, audit, document, events, feedback, health, lanes, limits, pauses, policies, tokens,
+};
 
 /// The page that shows lanes live: one file, which asks for a token.
 const PAGE: &str = include_str!("page.html");

@@ -154,9 +154,10 @@ impl Desk {
         match feedback.kind {
             Kind::Bounce => {
                 let reply = feedback.reply();
-                let outcome = reply
-                    .as_ref()
-                    .map(|reply| self.rules.classify(Some(&receipt.key.destination), reply, 1));
+                let outcome = reply.as_ref().map(|reply| {
+                    self.rules
+                        .classify(Some(&receipt.key.destination), reply, 1)
+                });
                 let is_hard = outcome.is_some_and(|outcome| is_hard(feedback.status, &outcome));
                 Consequence {
                     counter: Some(Counter::Bounced),

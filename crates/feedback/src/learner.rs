@@ -95,7 +95,11 @@ impl Learner {
                 source: "reply".to_owned(),
                 destination: bounce.key.destination.to_string(),
                 message: bounce.message.to_string(),
-                detail: detail(&format!("{}{}", code.unwrap_or_default(), bounce.error.text)),
+                detail: detail(&format!(
+                    "{}{}",
+                    code.unwrap_or_default(),
+                    bounce.error.text
+                )),
             })
         };
         self.learn(bounces.iter().filter_map(entry).collect())
@@ -142,9 +146,9 @@ impl Learner {
         {
             let mut counts = self.counts();
             counts.doubted.retain(|_, until| *until > mono);
-            let hard = entries
-                .iter()
-                .filter(|entry| entry.reason == Reason::HardBounce && !entry.destination.is_empty());
+            let hard = entries.iter().filter(|entry| {
+                entry.reason == Reason::HardBounce && !entry.destination.is_empty()
+            });
             for entry in hard {
                 let destination = &entry.destination;
                 counts.hard.add(mono, destination, Counter::Bounced, 1);

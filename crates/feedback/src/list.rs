@@ -144,10 +144,7 @@ impl Suppressions for SuppressionList {
         self.store.count(filter)
     }
 
-    fn load(
-        &self,
-        each: &mut dyn FnMut(&str, &str, Reason, Wall),
-    ) -> Result<(), SuppressionError> {
+    fn load(&self, each: &mut dyn FnMut(&str, &str, Reason, Wall)) -> Result<(), SuppressionError> {
         self.store.load(each)
     }
 }

@@ -147,10 +147,7 @@ pub trait Suppressions: Send + Sync {
     fn count(&self, filter: &SuppressionFilter) -> Result<u64, SuppressionError>;
 
     /// All that is in force, in no order: tenant, recipient, reason, since.
-    fn load(
-        &self,
-        each: &mut dyn FnMut(&str, &str, Reason, Wall),
-    ) -> Result<(), SuppressionError>;
+    fn load(&self, each: &mut dyn FnMut(&str, &str, Reason, Wall)) -> Result<(), SuppressionError>;
 }
 
 /// Where a recipient of a tenant stands in memory. Two of ten million share a

@@ -14,8 +14,8 @@ use outflow_core::time::{Mono, Nanos, Now, Wall};
 use outflow_ports::parcel::{ParcelRef, ParcelSource};
 use outflow_ports::receipts::Receipts;
 use outflow_ports::registry::Registry;
-use outflow_ports::suppression::Suppressions;
 use outflow_ports::store::{Found, Recovered, Store, StoreDone, StoreWork};
+use outflow_ports::suppression::Suppressions;
 
 use crate::boot::{BootTime, LastRecord};
 use crate::clerk::Clerk;

@@ -36,4 +36,4 @@ pub use client::timeouts::Timeouts;
 pub use exchangers::{Exchanger, Exchangers, Found, Missing, Takes};
 pub use relay::{Relay, RelayError, Target};
 pub use tls::TlsError;
-pub use transport::{Opened, SmtpHandle, SmtpTransport};
+pub use transport::{Opened, ReturnTo, SmtpHandle, SmtpTransport};

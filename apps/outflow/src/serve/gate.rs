@@ -25,6 +25,7 @@ use outflow_ports::intake::Then;
 use outflow_ports::ledger::Ledger;
 use outflow_ports::resolver::Resolver;
 use outflow_ports::store::Store;
+use outflow_ports::suppression::Screen;
 use outflow_ports::transport::Transport;
 use outflow_telemetry::sink::Sink;
 
@@ -65,11 +66,12 @@ impl Gate {
         settings: outflow_core::engine::Settings,
         rules: Rules,
         ports: Ports<S, L, T, R>,
-        sink: Arc<dyn Sink>,
+        (sink, screen): (Arc<dyn Sink>, Arc<dyn Screen>),
     ) -> Node<S, L, T, R> {
         let before = self.lock().take().unwrap_or_default();
         let mut node = Node::start_observed(now, settings, before.policies, ports, sink);
         node.set_rules(rules);
+        node.set_screen(screen);
         // Before the flows are told that they have messages: what is paused
         // need not be read from the store.
         for (id, matches, until) in before.pauses {

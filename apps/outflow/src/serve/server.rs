@@ -37,6 +37,7 @@ use super::fleet::{self, NodeLedger, SharedPolicies};
 use super::logs::{LogError, Telling};
 use super::memory;
 use super::resolver::{self, DirectoryError};
+use super::returns::Returns;
 use super::submission;
 use super::throttle;
 use super::timed_store::TimedStore;
@@ -109,6 +110,7 @@ pub struct Server {
     /// Whether nothing can leave the machine.
     pub is_sandboxed: bool,
     asked: Arc<outflow_throttle::Service>,
+    returns: Returns,
     accounts: Arc<Accounts>,
     certificates: Arc<Vec<Certificate>>,
     is_secure: bool,
@@ -162,8 +164,9 @@ impl Server {
         };
         let asked = throttle::start(settings, is_fresh, counters, &telling)?;
         let ways = (node, Arc::clone(&asked));
-        let (wiring, smtp) = Wiring::new(settings, &telling, ways, handle, directory, executor);
-        let mut parts = wiring.parts(settings, &store, &telling);
+        let (wiring, mut smtp) = Wiring::new(settings, &telling, ways, handle, directory, executor);
+        let returns = wiring.returns(settings, &store, rules.clone(), &mut smtp)?;
+        let mut parts = wiring.parts(settings, &store, &telling, &returns);
         parts.fleet = policies.map(|it| Arc::new(it) as _);
         let state = ApiState::new(parts)?;
         let sink = Arc::clone(&wiring.sink);
@@ -174,7 +177,15 @@ impl Server {
         let (listener, address) = bind(&runtime, listener.address)?;
         let submission = settings.smtp.as_ref().map(|listener| {
             let (intake, sink) = (wiring.intake(), Arc::clone(&wiring.sink));
-            submission::bind(&runtime, settings, listener, &state, intake, sink)
+            let hearing = Arc::clone(&returns.hearing);
+            submission::bind(
+                &runtime,
+                settings,
+                listener,
+                &state,
+                (intake, hearing),
+                sink,
+            )
         });
         let submission = submission.transpose()?;
         let resp = settings.throttle.listener.as_ref().map(|listener| {
@@ -194,7 +205,8 @@ impl Server {
         let dns_sink = Arc::clone(&wiring.sink);
         let ledger_sink = Arc::clone(&wiring.sink);
         let (gate, sink, engine) = (wiring.gate, wiring.sink, settings.engine());
-        let begin = move |now: &Now| gate.begin(now, engine, rules, ports, sink);
+        let screen = Arc::clone(&returns.list);
+        let begin = move |now: &Now| gate.begin(now, engine, rules, ports, (sink, screen));
         let thread = outflow_pipeline::thread::spawn(inbox, surroundings()?, begin);
         let ended = watched(thread.map_err(ServeError::System)?)?;
         let (stop, stopped) = watch::channel(false);
@@ -229,6 +241,7 @@ impl Server {
             smtp,
             throttle,
             asked,
+            returns,
             opened,
             token,
             sandbox: wiring.sandbox,
@@ -305,6 +318,7 @@ impl Server {
             }
             ended.await.unwrap_or(End::Panicked)
         });
+        self.returns.close();
         self.state.close();
         self.asked.close();
         self.stop.send_replace(true);

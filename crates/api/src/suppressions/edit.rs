@@ -138,9 +138,8 @@ pub async fn remove(
     State(state): State<ApiState>,
     Asked(Query(query)): Asked<Query<RemoveQuery>>,
 ) -> Result<Json<SuppressionsChanged>, Problem> {
-    let recipient = canonical(&query.recipient).map_err(|wrong| {
-        Problem::new(Code::InvalidQuery, format!("recipient: {wrong}"))
-    })?;
+    let recipient = canonical(&query.recipient)
+        .map_err(|wrong| Problem::new(Code::InvalidQuery, format!("recipient: {wrong}")))?;
     let filter = SuppressionFilter {
         tenant: may.tenant_or(query.tenant)?,
         recipient: Some(recipient.clone()),

@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
+use super::csv;
 use super::export::COLUMNS;
 use super::view::{SuppressionReason, SuppressionState, canonical, tenant_for};
-use super::csv;
 use crate::ask::on_disk;
 use crate::auth::{Caller, May, OperateOwn};
 use crate::bounded;
@@ -216,7 +216,9 @@ impl Desk<'_> {
     /// The entry of a line; none if it names the columns.
     fn entry(&mut self, text: &str) -> Result<Option<Suppression>, String> {
         let line = match self.form {
-            Form::Ndjson => serde_json::from_str::<Line>(text).map_err(|wrong| wrong.to_string())?,
+            Form::Ndjson => {
+                serde_json::from_str::<Line>(text).map_err(|wrong| wrong.to_string())?
+            }
             Form::Csv => match self.csv(text)? {
                 Some(line) => line,
                 None => return Ok(None),
@@ -270,9 +272,18 @@ impl Desk<'_> {
         Ok(Some(Line {
             recipient: of("recipient").unwrap_or_default(),
             tenant: of("tenant"),
-            reason: word("reason").map(serde_json::from_value).transpose().map_err(read)?,
-            state: word("state").map(serde_json::from_value).transpose().map_err(read)?,
-            since: word("since").map(serde_json::from_value).transpose().map_err(read)?,
+            reason: word("reason")
+                .map(serde_json::from_value)
+                .transpose()
+                .map_err(read)?,
+            state: word("state")
+                .map(serde_json::from_value)
+                .transpose()
+                .map_err(read)?,
+            since: word("since")
+                .map(serde_json::from_value)
+                .transpose()
+                .map_err(read)?,
             destination: of("destination").unwrap_or_default(),
             message_id: of("message_id").unwrap_or_default(),
             detail: of("detail").unwrap_or_default(),

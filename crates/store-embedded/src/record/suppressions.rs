@@ -50,7 +50,10 @@ impl Condition {
                 condition.and(sql, text.to_owned());
             }
         }
-        let times = [("since_ms >= ?", filter.since), ("since_ms < ?", filter.until)];
+        let times = [
+            ("since_ms >= ?", filter.since),
+            ("since_ms < ?", filter.until),
+        ];
         for (sql, at) in times {
             if let Some(at) = at {
                 condition.and(sql, words::millis(at));
@@ -170,10 +173,7 @@ impl Suppressions for Record {
         })
     }
 
-    fn load(
-        &self,
-        each: &mut dyn FnMut(&str, &str, Reason, Wall),
-    ) -> Result<(), SuppressionError> {
+    fn load(&self, each: &mut dyn FnMut(&str, &str, Reason, Wall)) -> Result<(), SuppressionError> {
         self.look_long(|connection| {
             let mut select = connection.prepare(
                 "SELECT tenant, recipient, reason, since_ms FROM suppressions \
