@@ -13,4 +13,5 @@ mod meters;
 mod policy;
 mod pool;
 mod retry;
+mod suppression;
 mod tally;
