@@ -1,10 +1,9 @@
 //! A server: store, node, transports and API put together, and taken apart in
 //! an orderly way.
 
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -134,8 +133,8 @@ impl Server {
     ) -> Result<Self, ServeError> {
         let data_dir = settings.server.data_dir.clone();
         let rules = crate::rules::load(&settings.classify_rules)?;
-        let is_fresh = is_empty(&data_dir);
-        make_private(&data_dir)?;
+        let is_fresh = files::is_empty(&data_dir);
+        files::make_private(&data_dir)?;
         let (node, inbox) = handle::open();
         let waker = node.waker();
         let wake = Arc::new(move || waker.wake());
@@ -433,26 +432,6 @@ fn surroundings() -> Result<Surroundings, ServeError> {
         entropy: Box::new(move || draws.draw()),
         // All of them go to the sinks as well.
         alert: Box::new(|_| ()),
-    })
-}
-
-/// Whether nothing was ever kept in a directory.
-fn is_empty(dir: &Path) -> bool {
-    match fs::read_dir(dir) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
-    }
-}
-
-/// Messages of others are in it.
-fn make_private(dir: &Path) -> Result<(), ServeError> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir).map_err(|error| ServeError::DataDir {
-        path: dir.to_owned(),
-        error,
     })
 }
 
