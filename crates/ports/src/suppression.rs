@@ -150,9 +150,9 @@ pub trait Suppressions: Send + Sync {
     fn load(&self, each: &mut dyn FnMut(&str, &str, Reason, Wall)) -> Result<(), SuppressionError>;
 }
 
-/// Where a recipient of a tenant stands in memory. That any two of ten million
-/// share a place has a chance of one in 370,000; addresses are not kept there,
-/// since they would take most of the room.
+/// Where a recipient of a tenant stands in memory. Two of ten million share a
+/// place with a chance of one in 100,000; addresses are not kept there, since
+/// they would take most of the room.
 pub fn place(tenant: &str, recipient: Recipient) -> u64 {
     xxh3_64_with_seed(tenant.as_bytes(), recipient.0)
 }
