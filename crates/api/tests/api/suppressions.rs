@@ -128,8 +128,9 @@ async fn tenants_see_and_change_their_own_only() {
         recipients(&world, &world.admin, "").await,
         ["a@b.c", "o@b.c"]
     );
-    let theirs = world.call(&acme, "GET", &format!("{PATH}?tenant=other"), Value::Null);
-    assert_eq!(theirs.await.status, 404);
+    let path = format!("{PATH}?tenant=other");
+    let theirs = world.call(&acme, "GET", &path, Value::Null).await;
+    assert_eq!(theirs.status, 404);
     let form = json!({ "recipient": "x@b.c", "tenant": "other" });
     assert_eq!(world.call(&acme, "POST", PATH, form).await.status, 422);
     let path = format!("{PATH}?recipient=o%40b.c");

@@ -28,7 +28,7 @@ fn each_reason_stands_by_itself() {
 #[test]
 fn reasons_are_read_as_they_are_written() {
     for reason in Reason::ALL {
-        assert_eq!(reason.as_str().parse(), Ok(reason));
+        assert_eq!(reason.as_str().parse::<Reason>(), Ok(reason));
     }
     assert!("bounce".parse::<Reason>().is_err());
 }

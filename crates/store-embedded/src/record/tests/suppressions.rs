@@ -2,7 +2,7 @@
 
 use outflow_core::suppression::Reason;
 use outflow_core::time::Wall;
-use outflow_ports::registry::{Audit, Registry as _};
+use outflow_ports::registry::Audit;
 use outflow_ports::suppression::{
     PAGE_MAX, Put, Suppression, SuppressionChange, SuppressionFilter, Suppressions as _,
 };
@@ -76,7 +76,8 @@ fn entries_survive_and_stay_as_they_are() {
         })
         .unwrap();
     assert_eq!(loaded.len(), 2);
-    let lines = record.audit_entries(Wall(0), None, 10).unwrap();
+    let lines =
+        outflow_ports::registry::Registry::audit_entries(&record, Wall(0), None, 10).unwrap();
     assert_eq!(lines.len(), 1, "one line with the first put");
 }
 
@@ -182,7 +183,7 @@ fn a_change_goes_over_so_many_at_a_time() {
         .map(|at| entry("acme", &format!("{at}@b.c"), Reason::HardBounce, 1))
         .collect();
     record.put(&entries, None).unwrap();
-    let mut change = || {
+    let change = || {
         record
             .change(&all(), SuppressionChange::Remove)
             .unwrap()
