@@ -106,10 +106,8 @@ impl Parts {
         let mut count = 0;
         while count < PART_LINES {
             let from = bytes.len();
-            let length = lines
-                .by_ref()
-                .take(LINE_BYTES_MAX)
-                .read_until(b'\n', &mut bytes)?;
+            let mut limited = (&mut *lines).take(LINE_BYTES_MAX);
+            let length = limited.read_until(b'\n', &mut bytes)?;
             let line = bytes.get(from..).unwrap_or_default();
             if length == 0 {
                 break;
