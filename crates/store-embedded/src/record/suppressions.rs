@@ -38,7 +38,6 @@ impl Condition {
             ("tenant = ?", filter.tenant.as_deref()),
             ("recipient = ?", filter.recipient.as_deref()),
             ("reason = ?", filter.reason.map(Reason::as_str)),
-            ("state = ?", filter.is_held.map(state)),
             // The index covers only those that name a destination.
             (
                 "destination <> '' AND destination = ?",
@@ -58,6 +57,12 @@ impl Condition {
             if let Some(at) = at {
                 condition.and(sql, words::millis(at));
             }
+        }
+        // As words, not as a value: only then the index of those held is used.
+        match filter.is_held {
+            Some(true) => condition.sql.push_str(" AND state = 'held'"),
+            Some(false) => condition.sql.push_str(" AND state = 'active'"),
+            None => {}
         }
         if filter.is_learnt {
             condition.sql.push_str(" AND ");
