@@ -50,7 +50,7 @@ fn talk(stream: TcpStream, named: &Mutex<Vec<(String, String)>>) -> std::io::Res
     let mut out = stream.try_clone()?;
     let mut lines = BufReader::new(stream).lines();
     out.write_all(b"220 mailboxes ESMTP\r\n")?;
-    let mut from = String::new();
+    let (mut from, mut is_known) = (String::new(), false);
     while let Some(line) = lines.next().transpose()? {
         let address = line.split(['<', '>']).nth(1).unwrap_or_default();
         let reply = match line.to_ascii_uppercase().get(..4) {
@@ -62,11 +62,13 @@ fn talk(stream: TcpStream, named: &Mutex<Vec<(String, String)>>) -> std::io::Res
             Some("RCPT") => {
                 let pair = (from.clone(), address.to_owned());
                 named.lock().unwrap().push(pair);
-                match address.starts_with("gone") {
-                    true => "550 5.1.1 The email account that you tried to reach does not exist",
-                    false => "250 2.1.5 Ok",
+                is_known = !address.starts_with("gone");
+                match is_known {
+                    false => "550 5.1.1 The email account that you tried to reach does not exist",
+                    true => "250 2.1.5 Ok",
                 }
             }
+            Some("DATA") if !is_known => "554 5.5.1 no valid recipients",
             Some("DATA") => {
                 out.write_all(b"354 go\r\n")?;
                 for line in lines.by_ref() {

@@ -389,7 +389,7 @@ fn the_command_line_keeps_the_list() {
     let mailboxes = Mailboxes::start();
     let place = place("list", &mailboxes);
     let server = place.start();
-    let run = |words: &[&str]| outflow(&place, &[&["suppressions"], words].concat(), None);
+    let run = |words: &[&str]| outflow(&place, &[&["suppressions"][..], words].concat(), None);
     let told = run(&[
         "add",
         "A@example.net",
