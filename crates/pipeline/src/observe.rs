@@ -199,6 +199,7 @@ impl Observer {
             Command::Cancel { .. }
             | Command::Suppress { .. }
             | Command::Retry { .. }
+            | Command::Tune { .. }
             | Command::Drain => return,
         };
         self.emit(Event::Swept { action, matches });
@@ -273,6 +274,7 @@ impl Observer {
             | Record::Hastened { .. }
             | Record::Forgotten { .. }
             | Record::Learnt { .. }
+            | Record::Adapted { .. }
             | Record::Reservation { .. } => return,
         };
         let Some(key) = engine.flow_key(flow) else {

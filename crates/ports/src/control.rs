@@ -2,10 +2,11 @@
 //! registry before it comes here.
 
 use outflow_core::account::AccountSpec;
-use outflow_core::engine::command::PauseId;
+use outflow_core::engine::command::{PauseId, Tune};
 use outflow_core::flow::FlowKey;
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
+use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
@@ -73,6 +74,9 @@ pub trait Control: Send + Sync {
     /// The far end changed its mind about a message that it had accepted: its
     /// receipt says so.
     fn feedback(&self, key: FlowKey, seq: Seq, reply: Reply);
+
+    /// Take a rate that is learnt in hand, or let go of it.
+    fn tune(&self, key: LimitKey, tune: Tune);
 
     /// Dead letters that are no longer kept: replayed or discarded.
     fn forget(&self, seqs: Vec<Seq>);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use outflow_core::account::AccountSpec;
-use outflow_core::engine::command::PauseId;
+use outflow_core::engine::command::{PauseId, Tune};
 use outflow_core::engine::explain::Explanation;
 use outflow_core::flow::FlowKey;
 use outflow_core::message::Seq;
@@ -238,6 +238,8 @@ impl Control for Node {
             .expect("one at a time")
             .push((seq, reply));
     }
+
+    fn tune(&self, _: LimitKey, _: Tune) {}
 
     fn forget(&self, _: Vec<Seq>) {}
 }
