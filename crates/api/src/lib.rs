@@ -10,7 +10,7 @@
 //! [`extract`], [`object`], [`bounded`], [`stamp`] (what requests bring); [`messages`]; what
 //! operators set: [`book`] (what is in force), [`changes`], [`accounts`],
 //! [`policies`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
-//! [`lanes`], [`limits`], [`throttle`], [`dead_letters`], [`events`], [`notices`], [`health`]; then
+//! [`lanes`], [`limits`], [`throttle`], [`dead_letters`], [`suppressions`], [`feedback`], [`events`], [`notices`], [`health`]; then
 //! [`chores`] and [`standstills`] (what happens by itself), [`document`] and [`fields`] (OpenAPI).
 
 pub mod accounts;
@@ -25,6 +25,7 @@ pub mod dead_letters;
 pub mod document;
 pub mod events;
 pub mod extract;
+pub mod feedback;
 pub mod fields;
 pub mod fleet;
 pub mod governed;
@@ -43,6 +44,7 @@ pub mod server;
 pub mod stamp;
 pub mod standstills;
 pub mod state;
+pub mod suppressions;
 pub mod throttle;
 pub mod tokens;
 

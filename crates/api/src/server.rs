@@ -21,8 +21,11 @@ use crate::dead_letters::{decide, list as dead_list};
 use crate::messages::{bulk, cancel, explain, get as message, list, raw, submit};
 use crate::problem::{Code, Problem};
 use crate::state::ApiState;
+use crate::suppressions::{edit, export, import, list as list_suppressed, review};
 use crate::throttle::{acquire, hold};
-use crate::{accounts, audit, document, events, health, lanes, limits, pauses, policies, tokens};
+use crate::{
+    accounts, audit, document, events, feedback, health, lanes, limits, pauses, policies, tokens,
+};
 
 /// The page that shows lanes live: one file, which asks for a token.
 const PAGE: &str = include_str!("page.html");
@@ -65,6 +68,12 @@ fn versioned() -> OpenApiRouter<ApiState> {
         .routes(routes!(decide::get))
         .routes(routes!(decide::approve))
         .routes(routes!(decide::discard))
+        .routes(routes!(list_suppressed::list, edit::add, edit::remove))
+        .routes(routes!(import::import))
+        .routes(routes!(export::export))
+        .routes(routes!(review::undo))
+        .routes(routes!(review::review))
+        .routes(routes!(feedback::tell))
         .routes(routes!(tokens::list, tokens::add))
         .routes(routes!(tokens::remove))
         .routes(routes!(acquire::acquire))

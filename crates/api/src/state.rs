@@ -8,10 +8,12 @@ use arc_swap::ArcSwap;
 use outflow_core::time::Wall;
 use outflow_ports::control::Control;
 use outflow_ports::fleet::Fleet;
+use outflow_ports::hearing::Hearing;
 use outflow_ports::intake::{Intake, Then};
 use outflow_ports::query::Query;
 use outflow_ports::receipts::Receipts;
 use outflow_ports::registry::{Kind, Registry, RegistryError};
+use outflow_ports::suppression::Suppressions;
 use outflow_ports::throttle::Throttling;
 use outflow_telemetry::Sink;
 use tokio::sync::Semaphore;
@@ -84,6 +86,8 @@ pub struct Parts {
     pub control: Arc<dyn Control>,
     pub registry: Arc<dyn Registry>,
     pub receipts: Arc<dyn Receipts>,
+    pub suppressions: Arc<dyn Suppressions>,
+    pub hearing: Arc<dyn Hearing>,
     pub metrics: Arc<dyn Metrics>,
     pub readiness: Arc<dyn Readiness>,
     pub clock: Arc<dyn Clock>,
@@ -110,6 +114,8 @@ pub struct Inner {
     pub(crate) control: Arc<dyn Control>,
     pub(crate) registry: Arc<dyn Registry>,
     pub(crate) receipts: Arc<dyn Receipts>,
+    pub(crate) suppressions: Arc<dyn Suppressions>,
+    pub(crate) hearing: Arc<dyn Hearing>,
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) readiness: Arc<dyn Readiness>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -178,6 +184,8 @@ impl ApiState {
             control: parts.control,
             registry: parts.registry,
             receipts: parts.receipts,
+            suppressions: parts.suppressions,
+            hearing: parts.hearing,
             metrics: parts.metrics,
             readiness: parts.readiness,
             clock: parts.clock,

@@ -19,6 +19,7 @@ pub struct RawSettings {
     pub ledger: RawLedger,
     pub smtp: RawListener,
     pub throttle: RawThrottle,
+    pub feedback: RawFeedback,
     pub dns: RawDns,
     pub destinations: RawDestinations,
     /// Kept as values: each is read by itself, with its own problems.
@@ -101,6 +102,18 @@ pub struct RawThrottle {
     pub insecure: bool,
     pub connections_max: u32,
     pub grants_log: Option<String>,
+}
+
+/// `[feedback]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawFeedback {
+    pub bounce_domain: Option<String>,
+    pub suppressions_max: u64,
+    pub surge_share: Written,
+    pub surge_least: u64,
+    pub surge_times: u32,
 }
 
 /// `[classes]`.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outflow_core::message_id::MessageId;
+use outflow_mail::Address;
 use outflow_ports::intake::{Refused, Submission};
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
@@ -186,10 +187,35 @@ impl Connection {
     }
 
     async fn deliver(&mut self, handed: Handed) {
+        if handed.is_report {
+            let heard = self.hear(handed).await;
+            self.place.hold(0);
+            self.session.set_overloaded(self.house.room.is_full());
+            return self.session.on_heard(heard);
+        }
         let stored = self.store(handed).await;
         self.place.hold(0);
         self.session.set_overloaded(self.house.room.is_full());
         self.session.on_stored(stored);
+    }
+
+    /// Has a report heard. What it says, or whether it says anything, is nothing
+    /// that its sender is told.
+    async fn hear(&mut self, handed: Handed) -> Result<(), Reply> {
+        let hearing = self.house.hearing.clone().ok_or_else(not_stored)?;
+        let work = move || {
+            let to = handed.recipients.first().map(Address::as_str);
+            let about = to.and_then(|to| hearing.return_address(to));
+            match about {
+                Some(_) => hearing.mail(&handed.bytes, about, None).map(drop),
+                None => Ok(()),
+            }
+        };
+        let heard = tokio::task::spawn_blocking(work).await;
+        let heard = heard.map_err(|_| not_stored())?;
+        heard.map_err(|_| not_stored())?;
+        self.visit.tell(Happened::Reported);
+        Ok(())
     }
 
     async fn store(&mut self, handed: Handed) -> Result<MessageId, Reply> {

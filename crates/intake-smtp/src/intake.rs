@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outflow_core::time::Wall;
+use outflow_ports::hearing::Hearing;
 use outflow_ports::intake::Intake;
 use outflow_ports::naming::Naming;
 use tokio::net::{TcpListener, TcpStream};
@@ -49,6 +50,8 @@ pub struct Parts {
     pub observer: Arc<dyn Observer>,
     /// How TLS is spoken.
     pub tls: TlsWatch,
+    /// Who hears reports, if our return addresses lead here.
+    pub hearing: Option<Arc<dyn Hearing>>,
 }
 
 /// What all connections share.
@@ -59,6 +62,7 @@ pub(crate) struct House {
     pub naming: Naming,
     pub observer: Arc<dyn Observer>,
     pub tls: TlsWatch,
+    pub hearing: Option<Arc<dyn Hearing>>,
     pub settings: Settings,
     pub rules: Arc<Rules>,
     pub room: Arc<Room>,
@@ -88,6 +92,7 @@ impl SmtpIntake {
             naming: parts.naming,
             observer: parts.observer,
             tls: parts.tls,
+            hearing: parts.hearing,
             rules: Arc::new(settings.rules.clone()),
             room: Arc::new(room),
             settings,

@@ -19,6 +19,8 @@ pub enum Happened {
         /// How many.
         recipients: usize,
     },
+    /// A report came to one of our return addresses.
+    Reported,
     /// It was told no, or later.
     Refused {
         /// The code of the reply.

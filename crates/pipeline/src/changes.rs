@@ -4,9 +4,11 @@ use outflow_core::class::Class;
 use outflow_core::engine::command::Command;
 use outflow_core::engine::event::Event;
 use outflow_core::engine::lend::{Lent, Want};
+use outflow_core::flow::FlowKey;
 use outflow_core::message::{Seq, State};
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
+use outflow_core::reply::Reply;
 use outflow_core::time::Now;
 use outflow_ports::control::{Bulk, Touched};
 use outflow_ports::ledger::Ledger;
@@ -93,6 +95,14 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
     /// Slots that were lent come back.
     pub fn take_back(&mut self, now: &Now, slots: &[(LimitKey, u32)]) {
         self.engine_mut().take_back(now, slots);
+    }
+
+    /// The far end changed its mind about a message that is done with.
+    pub fn feedback(&mut self, now: &Now, key: FlowKey, seq: Seq, reply: Reply) {
+        let mut actions = Vec::new();
+        let flow = self.engine_mut().open_flow(now, key, &mut actions);
+        self.carry_out(now, &mut actions);
+        self.post(Event::Feedback { flow, seq, reply });
     }
 
     /// Dead letters that are no longer kept.

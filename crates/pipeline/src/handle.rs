@@ -25,6 +25,7 @@ use outflow_core::name::Name;
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
+use outflow_core::reply::Reply;
 use outflow_core::tally::Counter;
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::control::{Bulk, Control, Touched};
@@ -236,6 +237,11 @@ impl Control for Handle {
             account,
             counter,
         });
+    }
+
+    fn feedback(&self, key: FlowKey, seq: Seq, reply: Reply) {
+        let key = Box::new(key);
+        self.ask(Request::Feedback { key, seq, reply });
     }
 
     fn tune(&self, key: LimitKey, tune: Tune) {

@@ -5,7 +5,7 @@
 //! plain thread, the simulator in virtual time.
 //!
 //! Reading order: [`node`] (the turn), `intake` (new messages on their way to
-//! the disk), `observe` (what is told of it), [`shutdown`] (how a node ends);
+//! the disk), `screening` (what is not sent), `observe` (what is told of it), [`shutdown`] (how a node ends);
 //! [`handle`] (how other threads speak to a node), `questions` and `changes` (how
 //! they are answered), [`thread`] (production's thread, the one place with a
 //! clock).
@@ -16,6 +16,7 @@ mod intake;
 pub mod node;
 mod observe;
 mod questions;
+mod screening;
 pub mod shutdown;
 pub mod thread;
 

@@ -14,11 +14,13 @@ use outflow_ports::intake::{Given, Refused, Submission};
 use outflow_ports::ledger::{Ledger, LedgerWork};
 use outflow_ports::resolver::Resolver;
 use outflow_ports::store::{BatchId, NewMessage, Store, StoreDone, StoreWork};
+use outflow_ports::suppression::Screen;
 use outflow_ports::transport::{Transport, TransportWork};
 use outflow_telemetry::sink::Sink;
 
 use crate::intake::PENDING_MAX;
 use crate::observe::Observer;
+use crate::screening::Screening;
 use crate::shutdown::Phase;
 
 /// Engine steps in one turn; the rest waits for the next.
@@ -62,6 +64,7 @@ pub struct Node<S, L, T, R> {
     pending_sizes: VecDeque<(BatchId, usize)>,
     phase: Phase,
     observer: Observer,
+    screening: Screening,
 }
 
 impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
@@ -128,6 +131,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
             pending_sizes: VecDeque::new(),
             phase: Phase::Running,
             observer,
+            screening: Screening::default(),
         };
         node.carry_out(now, &mut actions);
         node
@@ -136,6 +140,11 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
     /// Reads replies by these rules from now on.
     pub fn set_rules(&mut self, rules: Rules) {
         self.engine.set_rules(rules);
+    }
+
+    /// Asks this before anything is sent from now on.
+    pub fn set_screen(&mut self, screen: Arc<dyn Screen>) {
+        self.screening = Screening::by(screen);
     }
 
     /// Takes messages in. They are accepted once an [`Answer`] says so.
@@ -154,6 +163,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         self.pending += batch.len();
         self.pending_sizes.push_back((id, batch.len()));
         self.observer.submitted(id, &batch);
+        self.screening.submitted(id, &batch);
         let mut actions = std::mem::take(&mut self.actions);
         let messages = batch
             .into_iter()
@@ -286,7 +296,10 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         self.ports.store.complete(now, &mut stored);
         for done in stored.drain(..) {
             match done {
-                StoreDone::Event(event) => self.inbox.push_back(event),
+                StoreDone::Event(event) => {
+                    self.screen(&event);
+                    self.inbox.push_back(event);
+                }
                 StoreDone::Accepted { batch, given } => self.answer(batch, Some(given)),
                 StoreDone::AcceptFailed { batch } => self.answer(batch, None),
             }
@@ -305,7 +318,30 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
             self.pending -= size;
         }
         self.observer.answered(batch, given.as_deref());
+        self.screen_batch(batch, given.as_deref());
         self.answers.push_back(Answer { batch, given });
+    }
+
+    /// Has what must not be sent settled before the engine hears that it is
+    /// there.
+    fn screen_batch(&mut self, batch: BatchId, given: Option<&[Given]>) {
+        for (seq, error) in self.screening.answered(batch, given) {
+            if let Some(found) = self.ports.store.find(seq) {
+                let flow = found.flow;
+                self.post_first(Event::Command(Command::Suppress { flow, seq, error }));
+            }
+        }
+    }
+
+    /// The same for what was accepted before its recipient was suppressed, or
+    /// before a crash.
+    fn screen(&mut self, event: &Event) {
+        if let Event::Paged { flow, heads } = event {
+            for (seq, error) in self.screening.paged(&self.engine, *flow, heads) {
+                let flow = *flow;
+                self.post_first(Event::Command(Command::Suppress { flow, seq, error }));
+            }
+        }
     }
 
     /// Submits what the engine asked for. Whether an answer may be there at once.
@@ -375,6 +411,10 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
                         };
                         self.ports.transport.submit(now, work);
                     }
+                }
+                Action::Suppress { flow, seq, error } => {
+                    let (engine, store) = (&self.engine, &self.ports.store);
+                    self.screening.bounced(engine, store, flow, seq, *error);
                 }
                 Action::Resolve { domain } => self.ports.resolver.submit(now, domain),
                 Action::Alert { alert } => {

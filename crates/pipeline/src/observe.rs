@@ -197,6 +197,7 @@ impl Observer {
             Command::MoveAll { matches, .. } => (Sweep::Move, matches),
             // What becomes of one message is told by its record.
             Command::Cancel { .. }
+            | Command::Suppress { .. }
             | Command::Retry { .. }
             | Command::Tune { .. }
             | Command::Drain => return,

@@ -213,6 +213,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Seat<S, L, T, R> {
                 dry_run,
                 then,
             } => then(node.bulk(bulk, matches, dry_run)),
+            Request::Feedback { key, seq, reply } => node.feedback(now, *key, seq, reply),
             Request::Forget { seqs } => node.forget(now, seqs),
             Request::Lend { wants, class, then } => then(node.lend(now, &wants, class)),
             Request::GiveBack { slots } => node.take_back(now, &slots),

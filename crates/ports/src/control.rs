@@ -9,6 +9,7 @@ use outflow_core::name::Name;
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
+use outflow_core::reply::Reply;
 use outflow_core::tally::Counter;
 use outflow_core::time::Wall;
 
@@ -69,6 +70,10 @@ pub trait Control: Send + Sync {
     /// Something was heard of a message that was sent through an account: it
     /// bounced later, was complained of, opened or clicked.
     fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter);
+
+    /// The far end changed its mind about a message that it had accepted: its
+    /// receipt says so.
+    fn feedback(&self, key: FlowKey, seq: Seq, reply: Reply);
 
     /// Take a rate that is learnt in hand, or let go of it.
     fn tune(&self, key: LimitKey, tune: Tune);

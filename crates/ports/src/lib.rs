@@ -9,13 +9,14 @@
 //! Reading order: [`store`], [`transport`], [`ledger`], [`resolver`]; what comes
 //! in: [`bounded`], [`naming`], [`draft`], [`intake`], [`query`], [`control`]; who asks before they
 //! act: [`throttle`], [`lender`]; what is kept for people: [`receipts`],
-//! [`registry`]; what is carried: [`parcel`], [`letter`]; then [`conformance`].
+//! [`registry`], [`suppression`]; what is told later: [`hearing`]; what is carried: [`parcel`], [`letter`]; then [`conformance`].
 
 pub mod bounded;
 pub mod conformance;
 pub mod control;
 pub mod draft;
 pub mod fleet;
+pub mod hearing;
 pub mod intake;
 pub mod ledger;
 pub mod lender;
@@ -27,5 +28,6 @@ pub mod receipts;
 pub mod registry;
 pub mod resolver;
 pub mod store;
+pub mod suppression;
 pub mod throttle;
 pub mod transport;

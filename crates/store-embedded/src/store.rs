@@ -15,6 +15,7 @@ use outflow_ports::parcel::{ParcelRef, ParcelSource};
 use outflow_ports::receipts::Receipts;
 use outflow_ports::registry::Registry;
 use outflow_ports::store::{Found, Recovered, Store, StoreDone, StoreWork};
+use outflow_ports::suppression::Suppressions;
 
 use crate::boot::{BootTime, LastRecord};
 use crate::clerk::Clerk;
@@ -76,6 +77,11 @@ impl EmbeddedStore {
 
     /// What operators set.
     pub fn registry(&self) -> Arc<dyn Registry> {
+        Arc::new(self.record.clone())
+    }
+
+    /// Who is not sent to any more.
+    pub fn suppressions(&self) -> Arc<dyn Suppressions> {
         Arc::new(self.record.clone())
     }
 

@@ -98,6 +98,8 @@ pub enum Event<'a> {
     LedgerCounts(LedgerCounts),
     /// Something happened where messages are submitted over SMTP.
     Submission(Submission<'a>),
+    /// Somebody told what happened to messages later.
+    Reported(Reported),
     /// Something else that a person may want to read, from a part of the server
     /// that is named.
     Noted {
@@ -352,6 +354,19 @@ impl Submission<'_> {
             | Self::Refused { peer, .. } => *peer,
         }
     }
+}
+
+/// What became of what somebody told of messages later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reported {
+    /// Mails that say nothing that is understood.
+    pub unread: u64,
+    /// Things that are about no message that is known here.
+    pub unmatched: u64,
+    /// Things that are about a message of ours.
+    pub matched: u64,
+    /// Recipients that were put on the suppression list by it.
+    pub suppressed: u64,
 }
 
 /// What was asked of the ledger so far.

@@ -130,6 +130,10 @@ metrics! {
         "Tokens that were shown at the submission port: `known`, `refused`.";
     SUBMISSION_REFUSED = Counter "outflow_submission_refused_total" ["reply"]
         "Replies of the submission port that said no or later, by code and enhanced status: `452 4.3.1`. What each means is in the page on submission.";
+    REPORTS = Counter "outflow_reports_total" ["result"]
+        "What others told of messages later (bounces, complaints, opens), by mail and over the API: `matched` to a message, `unmatched`, `unread` (a mail that says nothing that is understood).";
+    SUPPRESSED_RECIPIENTS = Gauge "outflow_suppressed_recipients" []
+        "Recipients on the suppression list that are in force, counted once for each tenant.";
     THROTTLE_ACQUIRES = Counter "outflow_throttle_acquires_total" ["result"]
         "Requests to the throttle, over HTTP and over the Redis protocol: `granted` (at once or after a wait), `refused` (for now or for good), `failed` (they made no sense).";
     THROTTLE_WAITED = Counter "outflow_throttle_waited_total" []

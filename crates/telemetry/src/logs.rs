@@ -168,6 +168,12 @@ impl Logs {
                     _ => {}
                 }
             }
+            Event::Reported(what) => {
+                line.number("unread", what.unread);
+                line.number("unmatched", what.unmatched);
+                line.number("matched", what.matched);
+                line.number("suppressed", what.suppressed);
+            }
             Event::Noted { part, text, .. } => {
                 line.text("part", part);
                 line.text("text", &self.shown(text));
@@ -322,6 +328,7 @@ pub fn level(event: &Event<'_>) -> Level {
         | Event::Committed(_)
         | Event::LedgerCounts(_)
         | Event::Submission(_)
+        | Event::Reported(_)
         | Event::Requested(_) => Level::Debug,
     }
 }
@@ -361,6 +368,7 @@ pub fn name(event: &Event<'_>) -> &'static str {
         Event::Ledger { is_away: false, .. } => "ledger_back",
         Event::LedgerCounts(_) => "ledger_counts",
         Event::Submission(_) => "submission",
+        Event::Reported(_) => "reported",
         Event::Noted { .. } => "noted",
     }
 }

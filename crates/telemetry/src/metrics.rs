@@ -10,7 +10,7 @@ use outflow_core::message::{Channel, State};
 use outflow_core::outcome::ReplyClass;
 use outflow_core::retry::schedule::DeathCause;
 
-use crate::catalogue::{Event, IntakeRefusal, Settled};
+use crate::catalogue::{Event, IntakeRefusal, Reported, Settled};
 use crate::destinations::Destinations;
 use crate::histogram::{Histogram, LONG, SHORT};
 use crate::ledger::Ledger;
@@ -99,6 +99,8 @@ pub struct Metrics {
     pub(crate) alerts: [AtomicU64; ALERTS.len()],
     pub(crate) requests: Requests,
     pub(crate) submissions: Submissions,
+    /// Matched, unmatched, unread.
+    pub(crate) reports: [AtomicU64; 3],
 }
 
 impl Metrics {
@@ -125,6 +127,7 @@ impl Metrics {
             alerts: Default::default(),
             requests: Requests::default(),
             submissions: Submissions::default(),
+            reports: Default::default(),
         }
     }
 
@@ -207,6 +210,7 @@ impl Sink for Metrics {
             Event::Ledger { is_away, .. } => self.ledger.set_away(*is_away),
             Event::LedgerCounts(counts) => self.ledger.set_counts(counts),
             Event::Submission(what) => self.submissions.count(what),
+            Event::Reported(what) => self.reported(what),
             Event::Started(_)
             | Event::Stopping
             | Event::Stopped
@@ -222,6 +226,15 @@ impl Sink for Metrics {
 
     fn slot(&self, key: &FlowKey) -> Slot {
         self.attempts.slot(&key.destination)
+    }
+}
+
+impl Metrics {
+    fn reported(&self, what: &Reported) {
+        let counts = [what.matched, what.unmatched, what.unread];
+        for (counter, count) in self.reports.iter().zip(counts) {
+            counter.fetch_add(count, Relaxed);
+        }
     }
 }
 

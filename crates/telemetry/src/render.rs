@@ -158,6 +158,14 @@ impl Metrics {
             page.histogram(metric, &[method, route], reading);
         });
         self.submissions.render(page);
+        let metric = &declared::REPORTS;
+        page.begin(metric);
+        for (result, count) in ["matched", "unmatched", "unread"].iter().zip(&self.reports) {
+            page.count(metric, &[result], count.load(Relaxed));
+        }
+        let metric = &declared::SUPPRESSED_RECIPIENTS;
+        page.begin(metric);
+        page.count(metric, &[], now.suppressed);
         render_throttle(page, &now.throttle);
         page.begin(&declared::LOG_LINES_DROPPED);
         for (log, dropped) in ["server", "attempts", "grants"]

@@ -68,6 +68,8 @@ pub struct Snapshot {
     pub waits: Vec<(ScopeSet, Waits)>,
     /// What the throttle was asked.
     pub throttle: ThrottleNow,
+    /// Recipients on the suppression list that are in force.
+    pub suppressed: u64,
     /// Lines that the server's log, the log of attempts and that of grants
     /// dropped.
     pub lines_dropped: [u64; 3],

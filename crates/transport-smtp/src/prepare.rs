@@ -34,6 +34,7 @@ pub(crate) async fn prepare(
     parcel: Option<ParcelRef>,
     can: Can,
     keys: Arc<Keyring>,
+    return_to: Option<Address>,
 ) -> Result<Mail, Reply> {
     let Some(parcel) = parcel else {
         return Err(unread("the content of the message is not there".to_owned()));
@@ -41,19 +42,29 @@ pub(crate) async fn prepare(
     if keys.is_empty()
         && let Some(parcel) = parcel.read_now()
     {
-        return made(&parcel, can, &keys);
+        return made(&parcel, can, &keys, return_to);
     }
     let work = tokio::task::spawn_blocking(move || {
         let parcel = parcel.read().map_err(|error| unread(error.to_string()))?;
-        made(&parcel, can, &keys)
+        made(&parcel, can, &keys, return_to)
     });
     work.await
         .unwrap_or_else(|_| Err(unread("the message could not be composed".to_owned())))
 }
 
-fn made(parcel: &Parcel, can: Can, keys: &Keyring) -> Result<Mail, Reply> {
+fn made(
+    parcel: &Parcel,
+    can: Can,
+    keys: &Keyring,
+    return_to: Option<Address>,
+) -> Result<Mail, Reply> {
     let (envelope, content) = parcel.open().map_err(|error| never(&error.to_string()))?;
     let mut mail = compose(&envelope, &content, can).map_err(|error| never(&error.to_string()))?;
+    // Whoever names a return address wants to hear of bounces himself, and what
+    // must not bounce has none.
+    if envelope.return_path.is_none() && mail.sender.is_some() && return_to.is_some() {
+        mail.sender = return_to;
+    }
     // An unsigned mail would harm the domain more than a late one.
     keys.sign(&mut mail)
         .map_err(|error| unread(error.to_string()))?;
@@ -113,12 +124,15 @@ mod tests {
     fn what_is_in_memory_is_composed_at_once() {
         let parcel = ParcelRef::new(Arc::new(InMemory), 0, 0);
         let can = Can { eight_bit: true };
-        let work = pin!(prepare(Some(parcel), can, Arc::default()));
+        let bounces = Address::parse("bounce+1@example.net").unwrap();
+        let work = pin!(prepare(Some(parcel), can, Arc::default(), Some(bounces)));
         let done = work.poll(&mut Context::from_waker(Waker::noop()));
         let Poll::Ready(Ok(mail)) = done else {
             panic!("it waits, or failed: {done:?}");
         };
         assert_eq!(mail.recipient.as_str(), "reader@example.com");
+        let sender = mail.sender.map(Address::into_string);
+        assert_eq!(sender.as_deref(), Some("bounce+1@example.net"));
         assert!(mail.bytes.ends_with(b"\r\n\r\nHello\r\n"));
     }
 }

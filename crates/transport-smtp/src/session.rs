@@ -7,6 +7,7 @@ use outflow_core::destination::Destination;
 use outflow_core::engine::event::Event;
 use outflow_core::reply::Reply;
 use outflow_mail::Keyring;
+use outflow_mail::address::Address;
 use outflow_ports::parcel::ParcelRef;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout};
@@ -28,6 +29,8 @@ pub(crate) struct Job {
     pub duty: Duty,
     pub parcel: Option<ParcelRef>,
     pub keys: Arc<Keyring>,
+    /// Where bounces go, unless the message says so itself.
+    pub return_to: Option<Address>,
 }
 
 /// Hears whether a session was opened, and why it could not be.
@@ -133,7 +136,7 @@ async fn serve(relay: &Prepared, berth: &Berth, mut line: Option<Line>, mut jobs
             }
         }
         let Some(open) = &mut line else { return };
-        let mail = match prepare(job.parcel, open.can(), job.keys).await {
+        let mail = match prepare(job.parcel, open.can(), job.keys, job.return_to).await {
             Ok(mail) => mail,
             Err(reply) => {
                 job.duty.answer(reply, true);

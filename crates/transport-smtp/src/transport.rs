@@ -9,9 +9,11 @@ use outflow_core::destination::Destination;
 use outflow_core::engine::action::Delivery;
 use outflow_core::engine::event::Event;
 use outflow_core::handle::SessionRef;
+use outflow_core::message_id::MessageId;
 use outflow_core::name::Name;
 use outflow_core::reply::Reply;
 use outflow_core::time::{Mono, Now};
+use outflow_mail::address::Address;
 use outflow_ports::parcel::ParcelRef;
 use outflow_ports::transport::{Transport, TransportWork};
 use tokio::runtime::Handle;
@@ -40,6 +42,9 @@ pub struct Opened<'a> {
 
 /// Hears of sessions that were opened, and of those that could not be.
 type OnOpened = Arc<dyn Fn(Opened<'_>) + Send + Sync>;
+
+/// Makes the return address of a message.
+pub type ReturnTo = Arc<dyn Fn(MessageId) -> String + Send + Sync>;
 
 /// Relays by account. Clones lead to the same ones.
 #[derive(Clone, Default)]
@@ -91,6 +96,7 @@ pub struct SmtpTransport {
     outbox: Arc<Outbox>,
     berths: Arc<Berths>,
     on_opened: OnOpened,
+    return_to: Option<ReturnTo>,
     sessions: BTreeMap<SessionRef, Known>,
     openings: u64,
     in_flight: usize,
@@ -124,10 +130,16 @@ impl SmtpTransport {
             outbox: Arc::new(Outbox::new(wake)),
             berths: Arc::default(),
             on_opened: Arc::new(on_opened),
+            return_to: None,
             sessions: BTreeMap::new(),
             openings: 0,
             in_flight: 0,
         }
+    }
+
+    /// Gives mail that names no return address one of these from now on.
+    pub fn set_return_to(&mut self, return_to: ReturnTo) {
+        self.return_to = Some(return_to);
     }
 
     /// A way in for whoever knows the accounts.
@@ -205,9 +217,15 @@ impl SmtpTransport {
         // What is not sent on is dropped, and answers that the session is closed.
         let Some(known) = known else { return };
         let relay = self.handle.get(&account.id).or_else(|| known.relay.clone());
+        let head = &delivery.head;
+        let return_to = self.return_to.as_ref().and_then(|return_to| {
+            let address = return_to(MessageId::new(head.accepted_at, head.seq));
+            Address::parse(&address).ok()
+        });
         let job = Job {
             duty,
             parcel,
+            return_to,
             keys: relay.map_or_else(Arc::default, |relay| Arc::clone(&relay.keys)),
         };
         let _ = known.jobs.try_send(job);

@@ -92,6 +92,18 @@ impl Client {
         self.answer(answered)
     }
 
+    /// Sends bytes of this type to `path`, which begins behind `/api/v1`.
+    pub fn upload(&self, path: &str, media: &str, bytes: Vec<u8>) -> Result<Answer, Failure> {
+        let url = format!("{}/api/v1{path}", self.target.url);
+        let mut request = Request::builder().method(Method::POST).uri(url);
+        if let Some(token) = &self.target.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let request = request.header(header::CONTENT_TYPE, media).body(bytes);
+        let request = request.map_err(|error| Failure::WrongUse(error.to_string()))?;
+        self.answer(self.agent.run(request))
+    }
+
     fn answer(&self, answered: Result<Response<Body>, ureq::Error>) -> Result<Answer, Failure> {
         let mut response = answered.map_err(|error| self.unreachable(&error))?;
         let status = response.status();

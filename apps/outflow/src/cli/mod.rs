@@ -37,6 +37,8 @@ mod reviews;
 mod selection;
 mod send;
 mod session;
+mod suppression_files;
+mod suppressions;
 mod table;
 mod target;
 #[cfg(test)]
@@ -108,6 +110,9 @@ pub enum Command {
     /// What was given up: look at it, then replay or discard it.
     #[command(subcommand)]
     DeadLetters(dead_letters::Command),
+    /// Who is not sent to any more, and why.
+    #[command(subcommand)]
+    Suppressions(suppressions::Command),
     /// Ask before acting: take limits, give them back.
     #[command(subcommand)]
     Throttle(throttle::Command),
@@ -153,6 +158,7 @@ fn act(command: &Command, options: &GlobalOptions) -> Result<(), Failure> {
         Command::Accounts(command) => accounts::run(command, &session),
         Command::Policies(command) => policies::run(command, &session),
         Command::DeadLetters(command) => dead_letters::run(command, &session),
+        Command::Suppressions(command) => suppressions::run(command, &session),
         Command::Throttle(command) => throttle::run(command, &session),
         Command::Tokens(command) => tokens::run(command, &session),
         Command::Audit(arguments) => audit::run(arguments, &session),

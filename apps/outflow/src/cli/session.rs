@@ -55,6 +55,11 @@ impl Session {
         self.client.call(Method::POST, path, Some(body))
     }
 
+    /// Sends bytes of this type.
+    pub fn upload(&self, path: &str, media: &str, bytes: Vec<u8>) -> Result<Answer, Failure> {
+        self.client.upload(path, media, bytes)
+    }
+
     /// Sets something as a whole.
     pub fn put(&self, path: &str, body: &Value) -> Result<Answer, Failure> {
         self.client.call(Method::PUT, path, Some(body))

@@ -81,3 +81,20 @@ pub fn write_address(dir: &Path, url: &str) -> Result<(), FilesError> {
 pub fn remove_address(dir: &Path) {
     let _ = fs::remove_file(dir.join(ADDRESS));
 }
+
+/// Whether nothing was ever kept in a directory.
+pub fn is_empty(dir: &Path) -> bool {
+    match fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Makes a directory for this user alone: messages of others are in it.
+pub fn make_private(dir: &Path) -> Result<(), FilesError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir).map_err(at(dir))
+}

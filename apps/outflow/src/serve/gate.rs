@@ -17,6 +17,7 @@ use outflow_core::name::Name;
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
+use outflow_core::reply::Reply;
 use outflow_core::tally::Counter;
 use outflow_core::time::{Now, Wall};
 use outflow_pipeline::{Handle, Node, Ports};
@@ -25,6 +26,7 @@ use outflow_ports::intake::Then;
 use outflow_ports::ledger::Ledger;
 use outflow_ports::resolver::Resolver;
 use outflow_ports::store::Store;
+use outflow_ports::suppression::Screen;
 use outflow_ports::transport::Transport;
 use outflow_telemetry::sink::Sink;
 
@@ -65,11 +67,12 @@ impl Gate {
         settings: outflow_core::engine::Settings,
         rules: Rules,
         ports: Ports<S, L, T, R>,
-        sink: Arc<dyn Sink>,
+        (sink, screen): (Arc<dyn Sink>, Arc<dyn Screen>),
     ) -> Node<S, L, T, R> {
         let before = self.lock().take().unwrap_or_default();
         let mut node = Node::start_observed(now, settings, before.policies, ports, sink);
         node.set_rules(rules);
+        node.set_screen(screen);
         // Before the flows are told that they have messages: what is paused
         // need not be read from the store.
         for (id, matches, until) in before.pauses {
@@ -149,6 +152,10 @@ impl Control for Gate {
 
     fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter) {
         self.handle.heard(key, account, counter);
+    }
+
+    fn feedback(&self, key: FlowKey, seq: Seq, reply: Reply) {
+        self.handle.feedback(key, seq, reply);
     }
 
     fn tune(&self, key: LimitKey, tune: Tune) {

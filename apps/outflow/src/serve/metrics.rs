@@ -8,6 +8,7 @@ use outflow_core::class::Class;
 use outflow_core::message::{Channel, State};
 use outflow_core::policy::scope_set::ScopeSet;
 use outflow_core::schedule::waits::Waits;
+use outflow_feedback::SuppressionList;
 use outflow_pipeline::{Handle, Meters};
 use outflow_ports::intake::Then;
 use outflow_ports::query::{Depth, LaneView, LimitView, Query};
@@ -27,6 +28,8 @@ pub struct MetricsPage {
     pub node: Handle,
     /// Who counts what is asked before it is done.
     pub throttle: Arc<outflow_throttle::Service>,
+    /// Who is not sent to any more.
+    pub suppressed: Arc<SuppressionList>,
     /// The server's log.
     pub logs: Arc<Logs>,
     /// The log of attempts.
@@ -58,6 +61,7 @@ impl MetricsPage {
             breakers: breakers(&lanes),
             waits: together(meters.waits, &counts.waits),
             throttle: throttle_now(&counts),
+            suppressed: self.suppressed.in_force() as u64,
             lines_dropped: [
                 self.logs.dropped(),
                 self.attempts.as_ref().map_or(0, |log| log.dropped()),

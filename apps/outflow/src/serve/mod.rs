@@ -5,7 +5,7 @@
 //! force before the first send); the node's ports: [`timed_store`], [`transports`], [`troubles`] and
 //! [`accounts`] with [`relays`] and [`exchangers`], [`resolver`]; what is told:
 //! [`logs`] and [`paced`], [`metrics`], [`health`], [`dns_watch`], [`deliveries`], [`audit_trail`]; [`submission`] (messages
-//! over SMTP); [`throttle`] (limits for others); [`files`], [`memory`], [`tls`], [`unbuilt`].
+//! over SMTP); [`returns`] (what comes back); [`throttle`] (limits for others); [`files`], [`memory`], [`tls`], [`unbuilt`].
 
 pub mod accounts;
 pub mod audit_trail;
@@ -22,6 +22,7 @@ pub mod metrics;
 pub mod paced;
 pub mod relays;
 pub mod resolver;
+pub mod returns;
 pub mod server;
 pub mod submission;
 pub mod throttle;

@@ -1,10 +1,9 @@
 //! A server: store, node, transports and API put together, and taken apart in
 //! an orderly way.
 
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -37,6 +36,7 @@ use super::fleet::{self, NodeLedger, SharedPolicies};
 use super::logs::{LogError, Telling};
 use super::memory;
 use super::resolver::{self, DirectoryError};
+use super::returns::Returns;
 use super::submission;
 use super::throttle;
 use super::timed_store::TimedStore;
@@ -109,6 +109,7 @@ pub struct Server {
     /// Whether nothing can leave the machine.
     pub is_sandboxed: bool,
     asked: Arc<outflow_throttle::Service>,
+    returns: Returns,
     accounts: Arc<Accounts>,
     certificates: Arc<Vec<Certificate>>,
     is_secure: bool,
@@ -132,8 +133,8 @@ impl Server {
     ) -> Result<Self, ServeError> {
         let data_dir = settings.server.data_dir.clone();
         let rules = crate::rules::load(&settings.classify_rules)?;
-        let is_fresh = is_empty(&data_dir);
-        make_private(&data_dir)?;
+        let is_fresh = files::is_empty(&data_dir);
+        files::make_private(&data_dir)?;
         let (node, inbox) = handle::open();
         let waker = node.waker();
         let wake = Arc::new(move || waker.wake());
@@ -165,8 +166,9 @@ impl Server {
         };
         let asked = throttle::start(settings, is_fresh, counters, &telling)?;
         let ways = (node, Arc::clone(&asked));
-        let (wiring, smtp) = Wiring::new(settings, &telling, ways, handle, directory, executor);
-        let mut parts = wiring.parts(settings, &store, &telling);
+        let (wiring, mut smtp) = Wiring::new(settings, &telling, ways, handle, directory, executor);
+        let returns = wiring.returns(settings, &store, rules.clone(), &mut smtp)?;
+        let mut parts = wiring.parts(settings, &store, &telling, &returns);
         parts.fleet = policies.map(|it| Arc::new(it) as _);
         let state = ApiState::new(parts)?;
         let sink = Arc::clone(&wiring.sink);
@@ -177,7 +179,15 @@ impl Server {
         let (listener, address) = bind(&runtime, listener.address)?;
         let submission = settings.smtp.as_ref().map(|listener| {
             let (intake, sink) = (wiring.intake(), Arc::clone(&wiring.sink));
-            submission::bind(&runtime, settings, listener, &state, intake, sink)
+            let hearing = Arc::clone(&returns.hearing);
+            submission::bind(
+                &runtime,
+                settings,
+                listener,
+                &state,
+                (intake, hearing),
+                sink,
+            )
         });
         let submission = submission.transpose()?;
         let resp = settings.throttle.listener.as_ref().map(|listener| {
@@ -197,7 +207,8 @@ impl Server {
         let dns_sink = Arc::clone(&wiring.sink);
         let ledger_sink = Arc::clone(&wiring.sink);
         let (gate, sink, engine) = (wiring.gate, wiring.sink, settings.engine());
-        let begin = move |now: &Now| gate.begin(now, engine, rules, ports, sink);
+        let screen = Arc::clone(&returns.list);
+        let begin = move |now: &Now| gate.begin(now, engine, rules, ports, (sink, screen));
         let thread = outflow_pipeline::thread::spawn(inbox, surroundings()?, begin);
         let ended = watched(thread.map_err(ServeError::System)?)?;
         let (stop, stopped) = watch::channel(false);
@@ -232,6 +243,7 @@ impl Server {
             smtp,
             throttle,
             asked,
+            returns,
             opened,
             token,
             sandbox: wiring.sandbox,
@@ -308,6 +320,7 @@ impl Server {
             }
             ended.await.unwrap_or(End::Panicked)
         });
+        self.returns.close();
         self.state.close();
         self.asked.close();
         self.stop.send_replace(true);
@@ -422,26 +435,6 @@ fn surroundings() -> Result<Surroundings, ServeError> {
         entropy: Box::new(move || draws.draw()),
         // All of them go to the sinks as well.
         alert: Box::new(|_| ()),
-    })
-}
-
-/// Whether nothing was ever kept in a directory.
-fn is_empty(dir: &Path) -> bool {
-    match fs::read_dir(dir) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
-    }
-}
-
-/// Messages of others are in it.
-fn make_private(dir: &Path) -> Result<(), ServeError> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir).map_err(|error| ServeError::DataDir {
-        path: dir.to_owned(),
-        error,
     })
 }
 

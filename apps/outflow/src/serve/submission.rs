@@ -11,7 +11,10 @@ use outflow_api::grant::Scope;
 use outflow_config::Settings;
 use outflow_config::valid::machine::Listener;
 use outflow_core::time::Wall;
-use outflow_intake_smtp::{Clock, Doorkeeper, Happened, Observer, Parts, Pass, SmtpIntake};
+use outflow_intake_smtp::{
+    Clock, Doorkeeper, Happened, Observer, Parts, Pass, Returns, SmtpIntake,
+};
+use outflow_ports::hearing::Hearing;
 use outflow_ports::intake::Intake;
 use outflow_ports::naming::Naming;
 use outflow_telemetry::catalogue::{self, Event, Level};
@@ -64,6 +67,8 @@ impl Observer for Watch {
                 let recipients = recipients as u64;
                 catalogue::Submission::Taken { peer, recipients }
             }
+            // It is counted where it is heard.
+            Happened::Reported => return,
             Happened::Refused { code, status } => {
                 reply = format!("{code} {status}");
                 let reply = reply.trim_end();
@@ -110,7 +115,7 @@ pub fn bind(
     settings: &Settings,
     listener: &Listener,
     state: &ApiState,
-    intake: Arc<dyn Intake>,
+    (intake, hearing): (Arc<dyn Intake>, Arc<dyn Hearing>),
     sink: Arc<dyn Sink>,
 ) -> Result<Submission, ServeError> {
     let (certificate, speaking) =
@@ -126,10 +131,17 @@ pub fn bind(
             refused: Paced::every(REFUSED_EVERY),
         }),
         tls: speaking,
+        hearing: Some(Arc::clone(&hearing)),
     };
     let mut rules = outflow_intake_smtp::Settings::at(listener.address);
     rules.insecure = listener.insecure;
     rules.rules.hostname = machine_name();
+    let domain = settings.feedback.bounce_domain.as_deref();
+    rules.rules.returns = domain.map(|domain| {
+        Returns::at(domain, move |address| {
+            hearing.return_address(address).is_some()
+        })
+    });
     let bytes = settings.server.message_bytes_max;
     rules.rules.message_bytes_max = usize::try_from(bytes).unwrap_or(usize::MAX);
     let address = listener.address;

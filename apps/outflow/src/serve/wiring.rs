@@ -7,6 +7,7 @@ use outflow_api::{Bounds, Clock, Events, Parts, StartValues};
 use outflow_config::Settings;
 use outflow_config::policy::built_in::built_in;
 use outflow_config::valid::machine;
+use outflow_core::classify::Rules;
 use outflow_core::name::Name;
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
@@ -27,6 +28,8 @@ use super::health::Health;
 use super::logs::Telling;
 use super::metrics::MetricsPage;
 use super::resolver::ResolvedIntake;
+use super::returns::{Grounds, Returns};
+use super::server::ServeError;
 use super::transports::Carriers;
 use super::troubles::{Troubled, Troubles};
 
@@ -124,8 +127,38 @@ impl Wiring {
         })
     }
 
+    /// What comes back, and what is learnt from it. Mail that goes out from now
+    /// on carries return addresses.
+    pub fn returns(
+        &self,
+        settings: &Settings,
+        store: &EmbeddedStore,
+        rules: Rules,
+        smtp: &mut SmtpTransport,
+    ) -> Result<Returns, ServeError> {
+        let grounds = Grounds {
+            suppressions: store.suppressions(),
+            receipts: store.receipts(),
+            query: Arc::new(self.node.clone()),
+            control: Arc::clone(&self.gate) as _,
+            rules,
+            sink: Arc::clone(&self.sink),
+        };
+        let returns = Returns::open(settings, grounds)?;
+        if let Some(paths) = returns.paths.clone() {
+            smtp.set_return_to(Arc::new(move |id| paths.address(id)));
+        }
+        Ok(returns)
+    }
+
     /// What the API stands on.
-    pub fn parts(&self, settings: &Settings, store: &EmbeddedStore, telling: &Telling) -> Parts {
+    pub fn parts(
+        &self,
+        settings: &Settings,
+        store: &EmbeddedStore,
+        telling: &Telling,
+        returns: &Returns,
+    ) -> Parts {
         Parts {
             intake: self.intake(),
             query: Arc::new(Troubled {
@@ -135,10 +168,13 @@ impl Wiring {
             control: Arc::clone(&self.gate) as _,
             registry: store.registry(),
             receipts: store.receipts(),
+            suppressions: Arc::clone(&returns.list) as _,
+            hearing: Arc::clone(&returns.hearing),
             metrics: Arc::new(MetricsPage {
                 metrics: Arc::clone(&telling.metrics),
                 node: self.node.clone(),
                 throttle: Arc::clone(&self.throttle),
+                suppressed: Arc::clone(&returns.list),
                 logs: Arc::clone(&telling.logs),
                 attempts: telling.attempts.clone(),
             }),

@@ -7,11 +7,15 @@ mod connections;
 mod documents;
 mod events;
 mod fleet;
+#[allow(dead_code, reason = "the tests of feedback use the rest")]
+#[path = "../../../feedback/tests/feedback/memory.rs"]
+mod memory;
 mod messages;
 mod replays;
 mod scopes;
 mod shelves;
 mod standstills;
 mod submissions;
+mod suppressions;
 mod tenants;
 mod world;

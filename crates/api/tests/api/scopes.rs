@@ -76,6 +76,14 @@ const TABLE: &[(&str, &str, Who)] = &[
     ("post", "/api/v1/throttle/release", Who::Submit),
     ("post", "/api/v1/throttle/pause", Who::Submit),
     ("get", "/api/v1/audit", Who::Operate),
+    ("get", "/api/v1/suppressions", Who::Submit),
+    ("post", "/api/v1/suppressions", Who::Submit),
+    ("delete", "/api/v1/suppressions", Who::OperateOwn),
+    ("post", "/api/v1/suppressions/import", Who::OperateOwn),
+    ("get", "/api/v1/suppressions/export", Who::OperateOwn),
+    ("post", "/api/v1/suppressions/undo", Who::OperateOwn),
+    ("post", "/api/v1/suppressions/review", Who::OperateOwn),
+    ("post", "/api/v1/feedback/{provider}", Who::Submit),
     ("get", "/api/v1/tokens", Who::Admin),
     ("post", "/api/v1/tokens", Who::Admin),
     ("delete", "/api/v1/tokens/{id}", Who::Admin),
@@ -137,6 +145,7 @@ fn address(path: &str) -> String {
         .replace("{path}", "isp/nobody")
         .replace("{lane}", "default%2Fisp:nobody")
         .replace("{key}", "isp:nobody")
+        .replace("{provider}", "events")
 }
 
 #[tokio::test]

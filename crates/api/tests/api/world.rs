@@ -14,6 +14,7 @@ use outflow_api::{
 };
 use outflow_config::Account;
 use outflow_core::account::AccountSpec;
+use outflow_core::classify::Rules;
 use outflow_core::engine::command::{PauseId, Tune};
 use outflow_core::engine::explain::Explanation;
 use outflow_core::flow::FlowKey;
@@ -22,8 +23,11 @@ use outflow_core::name::Name;
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
+use outflow_core::reply::Reply;
+use outflow_core::suppression::surge::SurgeRule;
 use outflow_core::tally::Counter;
-use outflow_core::time::{Nanos, Wall};
+use outflow_core::time::{Mono, Nanos, Wall};
+use outflow_feedback::{Desk, Learner, ReturnPaths, SuppressionList};
 use outflow_ports::control::{Bulk, Control, Touched};
 use outflow_ports::fleet::Fleet;
 use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
@@ -34,6 +38,7 @@ use outflow_ports::query::{
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use crate::memory::Disk;
 use crate::shelves::{Papers, Shelf};
 
 /// Noon of some day.
@@ -81,6 +86,7 @@ pub struct NodeState {
     /// Rates that were taken in hand.
     pub tuned: Vec<(LimitKey, Tune)>,
     pub heard: Vec<(FlowKey, Option<Name>, Counter)>,
+    pub feedback: Vec<(Seq, Reply)>,
     pub accounts: BTreeMap<String, AccountSpec>,
     pub pauses: BTreeMap<u64, (Match, Option<Wall>)>,
     pub bulks: Vec<(String, String, bool)>,
@@ -291,6 +297,10 @@ impl Control for Node {
         state.heard.push((key, account, counter));
     }
 
+    fn feedback(&self, _key: FlowKey, seq: Seq, reply: Reply) {
+        self.state.lock().unwrap().feedback.push((seq, reply));
+    }
+
     fn tune(&self, key: LimitKey, tune: Tune) {
         self.state.lock().unwrap().tuned.push((key, tune));
     }
@@ -353,6 +363,7 @@ pub struct World {
     pub node: Arc<Node>,
     pub shelf: Arc<Shelf>,
     pub papers: Arc<Papers>,
+    pub list: Arc<SuppressionList>,
     pub sink: Arc<Sink>,
     pub told: Arc<Told>,
     pub state: ApiState,
@@ -452,7 +463,28 @@ impl World {
             ..Default::default()
         })
         .unwrap();
+        let disk: Arc<Disk> = Arc::default();
+        let (list, _) = SuppressionList::open(disk, 10_000).unwrap();
+        let list = Arc::new(list);
+        let wall = Arc::clone(&clock);
+        let learner = Learner::new(
+            Arc::clone(&list) as _,
+            Arc::clone(&node) as _,
+            Arc::new(move || (Mono(wall.now().0.unsigned_abs()), wall.now())),
+            Arc::new(|_: &str| ()),
+            SurgeRule::default(),
+        );
+        let paths = ReturnPaths::new("bounces.example", &[b"a key that is long enough"]);
+        let desk = Desk {
+            paths: Some(Arc::new(paths.unwrap())),
+            learner: Arc::new(learner),
+            receipts: Arc::clone(&papers) as _,
+            control: Arc::clone(&node) as _,
+            rules: Rules::built_in(),
+        };
         let state = ApiState::new(Parts {
+            suppressions: Arc::clone(&list) as _,
+            hearing: Arc::new(desk),
             intake: Arc::clone(&node) as _,
             query: Arc::clone(&node) as _,
             control: Arc::clone(&node) as _,
@@ -475,6 +507,7 @@ impl World {
             node,
             shelf,
             papers,
+            list,
             sink,
             told,
             router: router(state.clone()),

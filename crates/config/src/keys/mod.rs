@@ -5,6 +5,7 @@
 
 mod account;
 mod dns;
+mod feedback;
 mod policy;
 mod pools;
 mod retry;
@@ -46,6 +47,11 @@ pub const ROOT: &[Key] = &[
         "throttle",
         Form::Table(server::THROTTLE),
         "The throttle over the Redis protocol, off unless it listens.",
+    ),
+    Key::new(
+        "feedback",
+        Form::Table(feedback::FEEDBACK),
+        "What comes back (bounces, complaints), and who is not sent to any more.",
     ),
     Key::new(
         "dns",

@@ -3,10 +3,11 @@
 //! Single values were held against the table of keys before; here is what only
 //! shows when several are looked at together.
 //!
-//! In reading order: [`machine`] (listeners, store, logs), [`dns`], [`retry`],
+//! In reading order: [`machine`] (listeners, store, logs), [`feedback`], [`dns`], [`retry`],
 //! `pools` (accounts in trouble) and `traffic` (accounts, policies, classes).
 
 pub mod dns;
+pub mod feedback;
 pub mod machine;
 mod pools;
 pub mod retry;
@@ -28,6 +29,7 @@ use crate::policy::{RawPolicy, ValidPolicy};
 use crate::problem::Problems;
 use crate::raw::RawSettings;
 use dns::{Destinations, Dns};
+use feedback::Feedback;
 use machine::{Ledger, Listener, Log, Metrics, Retention, Server, Store, Throttle};
 use retry::Retry;
 
@@ -62,6 +64,8 @@ pub struct Settings {
     pub smtp: Option<Listener>,
     /// The throttle.
     pub throttle: Throttle,
+    /// What comes back, and who is not sent to any more.
+    pub feedback: Feedback,
     /// How DNS is asked.
     pub dns: Dns,
     /// Who hosts which domains.
@@ -118,6 +122,7 @@ impl Settings {
             ledger: machine::ledger(&raw.ledger),
             smtp,
             throttle,
+            feedback: feedback::of(&raw.feedback),
             dns: dns::dns(&raw.dns, &accounts, problems),
             destinations: dns::destinations(&raw.destinations),
             accounts,

@@ -54,6 +54,7 @@ fn the_table_and_the_raw_types_have_the_same_keys() {
     assert_eq!(fields::<RawLedger>(), of(&["ledger"]));
     assert_eq!(fields::<RawListener>(), of(&["smtp"]));
     assert_eq!(fields::<RawThrottle>(), of(&["throttle"]));
+    assert_eq!(fields::<RawFeedback>(), of(&["feedback"]));
     assert_eq!(fields::<RawDns>(), of(&["dns"]));
     assert_eq!(fields::<RawDestinations>(), of(&["destinations"]));
     assert_eq!(fields::<RawAccount>(), of(&["account"]));

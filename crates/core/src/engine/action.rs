@@ -47,6 +47,13 @@ pub enum Action {
     OpenFlow { flow: FlowId, key: Arc<FlowKey> },
     /// Find out the destination of a domain.
     Resolve { domain: Name },
+    /// The far end says that a message's recipient does not exist: send him
+    /// nothing more.
+    Suppress {
+        flow: FlowId,
+        seq: Seq,
+        error: Box<LastError>,
+    },
     /// Tell people.
     Alert { alert: Alert },
 }

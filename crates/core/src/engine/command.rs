@@ -8,6 +8,7 @@ use crate::message::Seq;
 use crate::name::Name;
 use crate::policy::key::LimitKey;
 use crate::policy::matcher::Match;
+use crate::retry::dead_letter::LastError;
 use crate::time::Wall;
 
 /// A pause, as its owner names it.
@@ -47,6 +48,12 @@ pub enum Command {
     Resume { id: PauseId },
     /// Withdraw one message.
     Cancel { flow: FlowId, seq: Seq },
+    /// Do not send one message, since its recipient is suppressed.
+    Suppress {
+        flow: FlowId,
+        seq: Seq,
+        error: Box<LastError>,
+    },
     /// Try a message that waits for its time now.
     Retry { flow: FlowId, seq: Seq },
     /// Try everything that matches, waits for its time, and was accepted by

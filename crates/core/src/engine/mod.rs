@@ -508,7 +508,10 @@ impl Engine {
         match command {
             Command::Pause { id, matches, until } => self.pause(now, id, matches, until),
             Command::Resume { id } => self.resume(id),
-            Command::Cancel { flow, seq } => self.cancel(flow, seq),
+            Command::Cancel { flow, seq } => self.withdraw(flow, seq, State::Cancelled, None),
+            Command::Suppress { flow, seq, error } => {
+                self.withdraw(flow, seq, State::Suppressed, Some(error));
+            }
             Command::Retry { flow, seq } => {
                 let which = Hasten::One(seq);
                 self.counter.append(Record::Hastened { flow, which });

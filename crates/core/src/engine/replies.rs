@@ -48,6 +48,12 @@ impl Engine {
         };
         let next = self.decide(now, &key, &permit, &head, &outcome);
         let record = self.record(now, &permit, &head, next, reply, &outcome);
+        if outcome.suppresses() {
+            let (flow, seq) = (permit.flow, head.seq);
+            let error = Box::new(LastError::of(reply, &outcome));
+            let suppress = Action::Suppress { flow, seq, error };
+            self.counter.actions.push(suppress);
+        }
         self.counter.append(record);
     }
 

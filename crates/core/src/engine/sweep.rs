@@ -12,6 +12,7 @@ use crate::handle::{AccountId, FlowId};
 use crate::message::{Seq, State};
 use crate::name::Name;
 use crate::policy::matcher::Match;
+use crate::retry::dead_letter::LastError;
 use crate::time::{Mono, Now, Wall};
 
 /// Flows in one slice.
@@ -210,8 +211,14 @@ impl Engine {
         }
     }
 
-    /// Withdraws one message, unless it is on its way.
-    pub(super) fn cancel(&mut self, id: FlowId, seq: Seq) {
+    /// Withdraws one message, unless it is on its way: it ends in `state`.
+    pub(super) fn withdraw(
+        &mut self,
+        id: FlowId,
+        seq: Seq,
+        state: State,
+        error: Option<Box<LastError>>,
+    ) {
         let Some(flow) = self.counter.flows.get_mut(id) else {
             return;
         };
@@ -222,13 +229,12 @@ impl Engine {
             if !was_held {
                 flow.withdraw(Withdrawn::One(seq));
             }
-            let state = State::Cancelled;
             self.counter.append(Record::Settlement {
                 flow: id,
                 seq,
                 state,
                 account: None,
-                error: None,
+                error,
             });
         }
         if was_held {

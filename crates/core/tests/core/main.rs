@@ -15,4 +15,5 @@ mod policy;
 mod pool;
 mod pressure;
 mod retry;
+mod suppression;
 mod tally;

@@ -1,8 +1,12 @@
-//! What comes back, read.
+//! What comes back, read and acted upon.
 
+#![allow(clippy::indexing_slicing)]
+
+mod acting;
 mod any_bytes;
 mod arf;
 mod dsn;
+mod memory;
 mod plain;
 mod return_path;
 

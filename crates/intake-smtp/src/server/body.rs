@@ -116,6 +116,7 @@ impl Session {
             recipients: transaction.recipients,
             bytes: transaction.bytes,
             is_protected: self.is_protected,
+            is_report: transaction.is_report,
         })));
     }
 

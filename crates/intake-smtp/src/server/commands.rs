@@ -11,8 +11,9 @@ use super::body::Chunk;
 use super::data::DataReader;
 use super::login::Step;
 use super::reply::Reply;
+use super::returns::Returned;
 use super::transaction::Transaction;
-use super::{Output, Session, State, overloaded, too_large};
+use super::{Output, Rules, Session, State, overloaded, too_large};
 
 /// The most digits of the size of a chunk.
 const SIZE_DIGITS_MAX: usize = 15;
@@ -146,9 +147,8 @@ impl Session {
     }
 
     fn mail(&mut self, from: &MailFrom<Cow<'_, str>>) {
-        if !self.is_admitted {
-            let text = "Authentication required: the password is a submit token";
-            return self.refuse(&Reply::new(530, "5.7.0", text));
+        if !self.is_admitted && self.rules.returns.is_none() {
+            return self.refuse(&no_token());
         }
         if !self.has_greeted || self.transaction.is_some() {
             return self.out_of_turn("MAIL goes behind EHLO, once for each message");
@@ -176,7 +176,7 @@ impl Session {
                 Err(wrong) => return self.refuse(&Reply::new(553, "5.1.7", wrong.to_string())),
             },
         };
-        self.transaction = Some(Transaction::new(sender));
+        self.transaction = Some(Transaction::new(sender, !self.is_admitted));
         self.say(&Reply::new(250, "2.1.0", "Ok"));
     }
 
@@ -187,10 +187,17 @@ impl Session {
         if transaction.is_chunked {
             return self.out_of_turn("RCPT goes before the data");
         }
-        if transaction.recipients.len() >= self.rules.recipients_max {
-            let max = self.rules.recipients_max;
+        // A report is about one message.
+        let max = match transaction.is_report {
+            true => 1,
+            false => self.rules.recipients_max,
+        };
+        if transaction.recipients.len() >= max {
             let text = format!("too many recipients: at most {max} for each message");
             return self.refuse(&Reply::new(452, "4.5.3", text));
+        }
+        if let Some(refusal) = refused_without_token(&self.rules, transaction, &to.address) {
+            return self.refuse(&refusal);
         }
         if to.flags != 0 || to.orcpt.is_some() || to.rrvs != 0 {
             return self.refuse(&not_offered());
@@ -278,6 +285,26 @@ impl Session {
     fn out_of_turn(&mut self, text: &'static str) {
         self.refuse(&Reply::new(503, "5.5.1", text));
     }
+}
+
+/// Why somebody without a token cannot send to an address, if he cannot.
+fn refused_without_token(rules: &Rules, transaction: &Transaction, to: &str) -> Option<Reply> {
+    if !transaction.is_report {
+        return None;
+    }
+    match rules.returns.as_ref().map(|returns| returns.look(to)) {
+        Some(Returned::Ours) => None,
+        Some(Returned::Forged) => {
+            let text = "no message was sent with this return address";
+            Some(Reply::new(550, "5.1.1", text))
+        }
+        Some(Returned::Elsewhere) | None => Some(no_token()),
+    }
+}
+
+fn no_token() -> Reply {
+    let text = "Authentication required: the password is a submit token";
+    Reply::new(530, "5.7.0", text)
 }
 
 /// The size of a chunk, and whether it is the last.

@@ -7,9 +7,11 @@
 //!
 //! All of it is bounded: lines, recipients, bytes of a message, errors and
 //! commands of a connection. Commands end with CRLF, and data with CRLF, a dot
-//! and CRLF; nothing else does. Nobody gets past MAIL without a token.
+//! and CRLF; nothing else does. Nobody gets past MAIL without a token; where
+//! reports return to, nobody gets past RCPT without one, except to an address
+//! that we signed.
 //!
-//! Reading order: [`reply`], [`login`], [`data`], `transaction`, this file (the
+//! Reading order: [`reply`], [`login`], [`data`], [`returns`], `transaction`, this file (the
 //! connection), `commands` (what each of them does), `body` (what comes behind
 //! DATA and BDAT); [`feed`](mod@feed) is for fuzz targets.
 
@@ -19,6 +21,7 @@ pub mod data;
 pub mod feed;
 pub mod login;
 pub mod reply;
+pub mod returns;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -33,6 +36,7 @@ use data::DataReader;
 pub use feed::feed;
 use login::{Next, Step, Token};
 use reply::Reply;
+pub use returns::Returns;
 pub use transaction::Handed;
 use transaction::Transaction;
 
@@ -55,6 +59,8 @@ pub struct Rules {
     pub errors_max: u32,
     /// Commands of a connection; recipients that were taken do not count.
     pub commands_max: u32,
+    /// Where reports return to; without it nothing is taken without a token.
+    pub returns: Option<Returns>,
 }
 
 impl Default for Rules {
@@ -65,6 +71,7 @@ impl Default for Rules {
             recipients_max: outflow_ports::draft::RECIPIENTS_MAX,
             errors_max: 20,
             commands_max: 100_000,
+            returns: None,
         }
     }
 }
@@ -261,16 +268,25 @@ impl Session {
 
     /// The message is durable under this id, or was refused.
     pub fn on_stored(&mut self, result: Result<MessageId, Reply>) {
+        self.on_end(result.map(|id| format!("Ok: queued as {id}")));
+    }
+
+    /// The report was heard, or was refused.
+    pub fn on_heard(&mut self, result: Result<(), Reply>) {
+        self.on_end(result.map(|()| "Ok: heard".to_owned()));
+    }
+
+    fn on_end(&mut self, result: Result<String, Reply>) {
         if !matches!(self.state, State::WaitsForStore) {
             return;
         }
         self.steps += 1;
         self.state = State::Command;
         match result {
-            Ok(id) => {
+            Ok(text) => {
                 // Whoever sends good messages may make mistakes in between.
                 self.errors = 0;
-                self.say(&Reply::new(250, "2.0.0", format!("Ok: queued as {id}")));
+                self.say(&Reply::new(250, "2.0.0", text));
             }
             Err(reply) if reply.code() == 421 => {
                 self.say(&reply);

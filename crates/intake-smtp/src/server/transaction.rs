@@ -13,6 +13,9 @@ pub struct Handed {
     pub bytes: Vec<u8>,
     /// Whether it came over TLS.
     pub is_protected: bool,
+    /// Whether it is a report, to one of our return addresses, by somebody
+    /// without a token.
+    pub is_report: bool,
 }
 
 /// What is in it is nobody's business.
@@ -39,10 +42,12 @@ pub(super) struct Transaction {
     pub is_spoilt: bool,
     /// Whether its bytes were let go for want of memory.
     pub is_shed: bool,
+    /// Whether it is a report: nobody showed a token.
+    pub is_report: bool,
 }
 
 impl Transaction {
-    pub fn new(sender: Option<Address>) -> Self {
+    pub fn new(sender: Option<Address>, is_report: bool) -> Self {
         Self {
             sender,
             recipients: Vec::new(),
@@ -51,6 +56,7 @@ impl Transaction {
             is_chunked: false,
             is_spoilt: false,
             is_shed: false,
+            is_report,
         }
     }
 

@@ -149,6 +149,7 @@ impl World {
         settings.login_delay = std::time::Duration::from_millis(1);
         change(&mut settings);
         let parts = Parts {
+            hearing: None,
             intake: Arc::clone(&memory) as Arc<dyn Intake>,
             doorkeeper: Arc::clone(&tokens) as Arc<dyn Doorkeeper>,
             clock: Arc::new(Fixed),

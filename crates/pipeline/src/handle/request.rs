@@ -6,9 +6,11 @@ use outflow_core::class::Class;
 use outflow_core::engine::event::Event;
 use outflow_core::engine::explain::Explanation;
 use outflow_core::engine::lend::{Lent, Want};
+use outflow_core::flow::FlowKey;
 use outflow_core::message::Seq;
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
+use outflow_core::reply::Reply;
 use outflow_core::time::Nanos;
 use outflow_ports::control::{Bulk, Touched};
 use outflow_ports::intake::{Given, Refused, Submission, Then};
@@ -65,6 +67,11 @@ pub(crate) enum Request {
         matches: Match,
         dry_run: bool,
         then: Then<u64>,
+    },
+    Feedback {
+        key: Box<FlowKey>,
+        seq: Seq,
+        reply: Reply,
     },
     Forget {
         seqs: Vec<Seq>,

@@ -10,7 +10,7 @@
 //! Reading order: [`settings`], [`error`]; `schema` (the tables), `words`,
 //! `timeline` and `row` (what is in them); `waiting` (what is not in them yet),
 //! `applier` and `retention` (the thread), `turn`; `keys`; `readers`, `filter`,
-//! `receipts` (the answers); `registry`; `verify`.
+//! `receipts` (the answers); `registry`, `suppressions`; `verify`.
 
 mod applier;
 pub mod error;
@@ -23,6 +23,7 @@ mod retention;
 mod row;
 mod schema;
 pub mod settings;
+mod suppressions;
 #[cfg(test)]
 mod tests;
 mod timeline;

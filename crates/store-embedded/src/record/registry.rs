@@ -95,13 +95,13 @@ impl Registry for Record {
 }
 
 impl Record {
-    fn registry_reader(&self) -> MutexGuard<'_, Connection> {
+    pub(super) fn registry_reader(&self) -> MutexGuard<'_, Connection> {
         let reader = self.shared.registry_reader.lock();
         reader.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes, all or nothing.
-    fn write<T>(
+    pub(super) fn write<T>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, RegistryError>,
     ) -> Result<T, RegistryError> {
@@ -138,7 +138,7 @@ fn put(
     Ok(())
 }
 
-fn note(tables: &Transaction<'_>, audit: &Audit<'_>) -> rusqlite::Result<()> {
+pub(super) fn note(tables: &Transaction<'_>, audit: &Audit<'_>) -> rusqlite::Result<()> {
     let mut note = tables.prepare_cached(
         "INSERT INTO audit (at_ms, actor, action, target, detail) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;

@@ -26,7 +26,9 @@ const APPLICATION_ID: i64 = 0x4f46_7263;
 const BUSY: Duration = Duration::from_secs(2);
 
 /// What brings format N to format N + 1, at place N.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [FIRST, SUPPRESSIONS];
+
+const FIRST: &str = "
 CREATE TABLE receipts (
     seq             INTEGER PRIMARY KEY,
     state           TEXT    NOT NULL,
@@ -93,7 +95,27 @@ CREATE TABLE audit (
     detail          TEXT    NOT NULL
 );
 CREATE INDEX audit_by_time ON audit (at_ms);
-"];
+";
+
+/// One index finds what came from a destination in an hour, one the few that
+/// wait for a person.
+const SUPPRESSIONS: &str = "
+CREATE TABLE suppressions (
+    tenant          TEXT    NOT NULL,
+    recipient       TEXT    NOT NULL,
+    reason          TEXT    NOT NULL,
+    state           TEXT    NOT NULL,
+    since_ms        INTEGER NOT NULL,
+    source          TEXT    NOT NULL,
+    destination     TEXT    NOT NULL,
+    message         TEXT    NOT NULL,
+    detail          TEXT    NOT NULL,
+    PRIMARY KEY (tenant, recipient, reason)
+) WITHOUT ROWID;
+CREATE INDEX suppressions_by_destination ON suppressions (destination, since_ms)
+    WHERE destination <> '';
+CREATE INDEX suppressions_held ON suppressions (tenant, recipient, reason) WHERE state = 'held';
+";
 
 /// The format this release writes.
 pub const FORMAT: i64 = STEPS.len() as i64;

@@ -11,7 +11,7 @@ use super::{schema, words};
 const FINDINGS_MAX: u32 = 100;
 
 /// What must be in a record.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 14] = [
     "receipts",
     "receipts_by_tenant",
     "receipts_not_delivered",
@@ -23,6 +23,9 @@ const PARTS: [&str; 11] = [
     "audit",
     "audit_by_time",
     "sqlite_sequence",
+    "suppressions",
+    "suppressions_by_destination",
+    "suppressions_held",
 ];
 
 /// Rows that must not be, and what to say of them.

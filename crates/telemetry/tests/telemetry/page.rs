@@ -12,7 +12,7 @@ use outflow_core::policy::scope::Scope;
 use outflow_core::policy::scope_set::ScopeSet;
 use outflow_core::schedule::waits::Waits;
 use outflow_core::time::Nanos;
-use outflow_telemetry::catalogue::{Commit, Event, Requested, Settled, Submission};
+use outflow_telemetry::catalogue::{Commit, Event, Reported, Requested, Settled, Submission};
 use outflow_telemetry::declarations::{ALL, Kind, find};
 use outflow_telemetry::metrics::{Bounds, Depth, LimitNow, ThrottleNow};
 use outflow_telemetry::{Metrics, Sink, Snapshot};
@@ -76,6 +76,12 @@ fn page() -> String {
         metrics.emit(&Event::Submission(what));
     }
     metrics.emit(&Event::Dns { is_away: true });
+    metrics.emit(&Event::Reported(Reported {
+        unread: 1,
+        unmatched: 2,
+        matched: 3,
+        suppressed: 1,
+    }));
     let mut waits = Waits {
         came: 4,
         waited: Nanos::from_millis(1_500),
@@ -118,6 +124,7 @@ fn page() -> String {
             keys: 7,
             permits: 6,
         },
+        suppressed: 41,
         lines_dropped: [0, 9, 8],
     })
 }
@@ -126,6 +133,8 @@ fn page() -> String {
 fn the_page_says_what_was_counted() {
     let page = page();
     for line in [
+        r#"outflow_reports_total{result="unmatched"} 2"#,
+        "outflow_suppressed_recipients 41",
         r#"outflow_messages_accepted_total{channel="email",class="critical"} 5"#,
         r#"outflow_attempts_total{channel="email",destination="isp:google",outcome="deferred"} 1"#,
         r#"outflow_attempts_total{channel="email",destination="other",outcome="deferred"} 2"#,

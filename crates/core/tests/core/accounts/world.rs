@@ -213,6 +213,7 @@ impl World {
             Action::Lease(request) => self.leases.push(request),
             Action::GiveBack(_) | Action::PauseLimit { .. } => {}
             Action::OpenFlow { .. } | Action::Resolve { .. } | Action::Alert { .. } => {}
+            Action::Suppress { .. } => {}
         }
         None
     }

@@ -9,6 +9,8 @@ use outflow_core::message::{Seq, State};
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
+use outflow_core::suppression::Reason;
+use outflow_core::time::Wall;
 
 use super::{Desk, account, google_at_one, to};
 
@@ -45,6 +47,36 @@ fn what_is_cancelled_is_settled_and_never_sent() {
     // The first is on its way: it is not cancelled any more.
     desk.command(Command::Cancel { flow, seq: Seq(1) });
     assert_eq!(desk.settled().len(), 1);
+}
+
+#[test]
+fn what_is_suppressed_is_settled_with_its_reason_and_never_sent() {
+    let mut desk = Desk::new(google_at_one());
+    let flow = desk.flow("google");
+    desk.set_account(account("main", &[]));
+    let error = || Box::new(Reason::OptOut.error(Wall(0)));
+    // One is on its way from the store, one is not yet known to be there.
+    desk.slow_pages = true;
+    desk.queue(flow, 1..=2);
+    let seq = Seq(1);
+    desk.command(Command::Suppress {
+        flow,
+        seq,
+        error: error(),
+    });
+    desk.slow_pages = false;
+    desk.hand_over();
+    assert_eq!(desk.settled(), [(1, State::Suppressed)]);
+    assert_eq!(desk.sent(), [2]);
+    let written = desk.written.first();
+    let Some(Record::Settlement { error, .. }) = written else {
+        panic!("{written:?}");
+    };
+    let text = &error.as_ref().unwrap().text;
+    assert!(
+        text.contains("opt_out, since 1970-01-01T00:00:00Z"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod honest;
 mod hostile;
+mod reports;
 mod smuggling;
 
 use std::sync::Arc;
@@ -75,6 +76,10 @@ fn take(session: &mut Session, told: &mut Told) {
             Some(Output::Authenticate(token)) => {
                 told.shown += 1;
                 session.on_admitted(token.as_str() == "token");
+            }
+            Some(Output::Deliver(handed)) if handed.is_report => {
+                told.handed.push(*handed);
+                session.on_heard(Ok(()));
             }
             Some(Output::Deliver(handed)) => {
                 told.handed.push(*handed);

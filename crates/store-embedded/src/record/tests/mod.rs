@@ -5,6 +5,7 @@ mod answers;
 mod durability;
 mod registry;
 mod speed;
+mod suppressions;
 mod tables;
 mod upkeep;
 

@@ -1,0 +1,254 @@
+//! What comes back is matched to its message, counted, and learnt from.
+//!
+//! Anybody can write anything into a report. So the recipient is taken from our
+//! own receipt, never from the report, and the message from a return address
+//! that we signed, or from a caller who may speak for its tenant.
+
+use std::sync::Arc;
+
+use outflow_core::classify::Rules;
+use outflow_core::message_id::MessageId;
+use outflow_core::name::Name;
+use outflow_core::outcome::Outcome;
+use outflow_core::reply::{Enhanced, Reply, Stage};
+use outflow_core::suppression::Reason;
+use outflow_core::tally::Counter;
+use outflow_core::time::Wall;
+use outflow_ports::control::Control;
+use outflow_ports::hearing::{Hearing, HearingError, Hearsay, Tale, Told};
+use outflow_ports::letter::Envelope;
+use outflow_ports::receipts::{Receipt, Receipts};
+use outflow_ports::suppression::Suppression;
+
+use crate::feedback::{Feedback, Kind, Report};
+use crate::learner::{Learner, canonical, detail};
+use crate::lookup;
+use crate::read::read;
+use crate::return_path::ReturnPaths;
+
+/// Takes in what comes back.
+pub struct Desk {
+    /// Our own return addresses, if there are any.
+    pub paths: Option<Arc<ReturnPaths>>,
+    /// Puts what was learnt on the list.
+    pub learner: Arc<Learner>,
+    /// What became of messages.
+    pub receipts: Arc<dyn Receipts>,
+    /// Whoever counts.
+    pub control: Arc<dyn Control>,
+    /// What refusals mean.
+    pub rules: Rules,
+}
+
+/// What is done about one thing that was told.
+struct Consequence {
+    counter: Option<Counter>,
+    reason: Option<Reason>,
+    source: &'static str,
+    reply: Option<Reply>,
+    said: String,
+}
+
+impl Hearing for Desk {
+    fn return_address(&self, address: &str) -> Option<MessageId> {
+        self.paths.as_ref()?.verify(address)
+    }
+
+    fn mail(
+        &self,
+        mail: &[u8],
+        about: Option<MessageId>,
+        tenant: Option<&str>,
+    ) -> Result<Hearsay, HearingError> {
+        let Some(report) = read(mail) else {
+            return Ok(Hearsay::default());
+        };
+        let signed = about.or_else(|| self.paths.as_ref()?.find(&report));
+        let mut heard = Hearsay::default();
+        let mut learnt = Vec::new();
+        for feedback in told(&report, signed.is_some()) {
+            heard.read += 1;
+            let Some(receipt) = self.find(signed, feedback)? else {
+                continue;
+            };
+            if tenant.is_some_and(|tenant| receipt.key.tenant.as_str() != tenant) {
+                continue;
+            }
+            heard.matched += 1;
+            let consequence = self.consequence(feedback, &receipt);
+            learnt.extend(self.act(&receipt, consequence, self.learner.now()));
+        }
+        heard.suppressed = self.learn(learnt)?;
+        Ok(heard)
+    }
+
+    fn tales(&self, tales: &[Tale], tenant: Option<&str>) -> Result<Hearsay, HearingError> {
+        let mut heard = Hearsay::default();
+        let mut learnt = Vec::new();
+        for tale in tales {
+            heard.read += 1;
+            let consequence = of_tale(tale);
+            if let Some(id) = tale.message {
+                let receipt = self.receipt(id)?;
+                let allowed = |receipt: &Receipt| {
+                    tenant.is_none_or(|tenant| receipt.key.tenant.as_str() == tenant)
+                };
+                if let Some(receipt) = receipt.filter(allowed) {
+                    heard.matched += 1;
+                    learnt.extend(self.act(&receipt, consequence, tale.at));
+                }
+            } else if let (Some(recipient), Some(reason)) = (&tale.recipient, consequence.reason) {
+                heard.matched += 1;
+                learnt.push(Suppression {
+                    tenant: tenant.unwrap_or(&tale.tenant).to_owned(),
+                    recipient: canonical(recipient),
+                    reason,
+                    is_held: false,
+                    since: tale.at,
+                    source: consequence.source.to_owned(),
+                    destination: String::new(),
+                    message: String::new(),
+                    detail: detail(&tale.reason),
+                });
+            }
+        }
+        heard.suppressed = self.learn(learnt)?;
+        Ok(heard)
+    }
+}
+
+/// What of a report counts. One that came to the return address of a message
+/// is about that message, which had one recipient.
+fn told(report: &Report, is_signed: bool) -> impl Iterator<Item = &Feedback> {
+    let most = if is_signed { 1 } else { usize::MAX };
+    report.feedback.iter().take(most)
+}
+
+impl Desk {
+    fn find(
+        &self,
+        signed: Option<MessageId>,
+        feedback: &Feedback,
+    ) -> Result<Option<Receipt>, HearingError> {
+        match signed {
+            Some(id) => self.receipt(id),
+            None => lookup::by_message_id(&*self.receipts, feedback)
+                .map_err(|error| HearingError(error.to_string())),
+        }
+    }
+
+    fn receipt(&self, id: MessageId) -> Result<Option<Receipt>, HearingError> {
+        let receipt = self.receipts.get(id.seq());
+        let receipt = receipt.map_err(|error| HearingError(error.to_string()))?;
+        Ok(receipt.filter(|it| MessageId::new(it.accepted_at, it.seq) == id))
+    }
+
+    fn consequence(&self, feedback: &Feedback, receipt: &Receipt) -> Consequence {
+        let none = Consequence {
+            counter: None,
+            reason: None,
+            source: "dsn",
+            reply: None,
+            said: String::new(),
+        };
+        match feedback.kind {
+            Kind::Bounce => {
+                let reply = feedback.reply();
+                let outcome = reply.as_ref().map(|reply| {
+                    self.rules
+                        .classify(Some(&receipt.key.destination), reply, 1)
+                });
+                let is_hard = outcome.is_some_and(|outcome| is_hard(feedback.status, &outcome));
+                Consequence {
+                    counter: Some(Counter::Bounced),
+                    reason: is_hard.then_some(Reason::HardBounce),
+                    said: feedback.diagnostic.clone().unwrap_or_default(),
+                    reply,
+                    ..none
+                }
+            }
+            Kind::Complaint | Kind::OptOut => {
+                let word = feedback.feedback_type.as_deref().unwrap_or("complaint");
+                let said = format!("complaint: {word}");
+                let is_complaint = feedback.kind == Kind::Complaint;
+                Consequence {
+                    counter: is_complaint.then_some(Counter::Complained),
+                    reason: Some(match is_complaint {
+                        true => Reason::Complaint,
+                        false => Reason::OptOut,
+                    }),
+                    source: "arf",
+                    reply: Some(Reply::said(Stage::Data, 250, &said)),
+                    said,
+                }
+            }
+            Kind::Delay
+            | Kind::Delivered
+            | Kind::NotSpam
+            | Kind::AuthenticationFailure
+            | Kind::AutoReply
+            | Kind::Other => none,
+        }
+    }
+
+    /// Counts, notes it at the message, and says what goes on the list.
+    fn act(&self, receipt: &Receipt, told: Consequence, at: Wall) -> Option<Suppression> {
+        if let Some(counter) = told.counter {
+            let account = receipt.account.as_deref().map(Name::from);
+            self.control.heard(receipt.key.clone(), account, counter);
+        }
+        if let Some(reply) = told.reply {
+            let key = receipt.key.clone();
+            self.control.feedback(key, receipt.seq, reply);
+        }
+        let envelope = Envelope::from_bytes(&receipt.envelope).ok()?;
+        Some(Suppression {
+            tenant: receipt.key.tenant.as_str().to_owned(),
+            recipient: canonical(&envelope.to),
+            reason: told.reason?,
+            is_held: false,
+            since: at,
+            source: told.source.to_owned(),
+            destination: receipt.key.destination.to_string(),
+            message: MessageId::new(receipt.accepted_at, receipt.seq).to_string(),
+            detail: detail(&told.said),
+        })
+    }
+
+    fn learn(&self, entries: Vec<Suppression>) -> Result<u64, HearingError> {
+        let put = self.learner.learn(entries);
+        let put = put.map_err(|error| HearingError(error.to_string()))?;
+        Ok(put.added)
+    }
+}
+
+/// Whether a bounce says that there is no such mailbox. A block with such digits
+/// is none.
+fn is_hard(status: Option<Enhanced>, outcome: &Outcome) -> bool {
+    let says_so = matches!(status, Some(Enhanced(5, 1, 1 | 2 | 3 | 6 | 10)));
+    outcome.suppresses() || (says_so && !outcome.is_about_us())
+}
+
+fn of_tale(tale: &Tale) -> Consequence {
+    let (counter, reason) = match tale.told {
+        Told::Bounce => (Some(Counter::Bounced), Some(Reason::HardBounce)),
+        Told::Complaint => (Some(Counter::Complained), Some(Reason::Complaint)),
+        Told::Open => (Some(Counter::Opened), None),
+        Told::Click => (Some(Counter::Clicked), None),
+        Told::OptOut => (None, Some(Reason::OptOut)),
+    };
+    let said = detail(&format!("{}: {}", tale.told.as_str(), tale.reason));
+    let reply = match tale.told {
+        Told::Bounce => Some(Reply::said(Stage::Data, 550, &said)),
+        Told::Complaint | Told::OptOut => Some(Reply::said(Stage::Data, 250, &said)),
+        // There may be many of them: they are counted, not written down.
+        Told::Open | Told::Click => None,
+    };
+    Consequence {
+        counter,
+        reason,
+        source: "events",
+        reply,
+        said,
+    }
+}
