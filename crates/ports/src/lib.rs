@@ -9,13 +9,14 @@
 //! Reading order: [`store`], [`transport`], [`ledger`], [`resolver`]; what comes
 //! in: [`bounded`], [`naming`], [`draft`], [`intake`], [`query`], [`control`]; who asks before they
 //! act: [`throttle`], [`lender`]; what is kept for people: [`receipts`],
-//! [`registry`]; what is carried: [`parcel`], [`letter`]; then [`conformance`].
+//! [`registry`], [`history`]; what is carried: [`parcel`], [`letter`]; then [`conformance`].
 
 pub mod bounded;
 pub mod conformance;
 pub mod control;
 pub mod draft;
 pub mod fleet;
+pub mod history;
 pub mod intake;
 pub mod ledger;
 pub mod lender;

@@ -8,7 +8,9 @@ use outflow_core::engine::explain::{Explanation, Obstacle};
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
 use outflow_ports::intake::Then;
-use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page, Query, TallyView};
+use outflow_ports::query::{
+    Depth, Filter, LaneView, LimitView, LiveMessage, Page, Query, TallyView,
+};
 
 /// Pairs of account and destination that are remembered.
 const PAIRS_MAX: usize = 10_000;

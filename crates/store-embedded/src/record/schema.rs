@@ -26,7 +26,8 @@ const APPLICATION_ID: i64 = 0x4f46_7263;
 const BUSY: Duration = Duration::from_secs(2);
 
 /// What brings format N to format N + 1, at place N.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [
+    "
 CREATE TABLE receipts (
     seq             INTEGER PRIMARY KEY,
     state           TEXT    NOT NULL,
@@ -93,7 +94,39 @@ CREATE TABLE audit (
     detail          TEXT    NOT NULL
 );
 CREATE INDEX audit_by_time ON audit (at_ms);
-"];
+",
+    "
+CREATE TABLE history (
+    at_s            INTEGER NOT NULL,
+    destination     TEXT    NOT NULL,
+    account         TEXT    NOT NULL,
+    attempts        INTEGER NOT NULL,
+    accepted        INTEGER NOT NULL,
+    refused         INTEGER NOT NULL,
+    deferred        INTEGER NOT NULL,
+    bounced         INTEGER NOT NULL,
+    refused_at_ms   INTEGER,
+    refused_class   TEXT,
+    refused_code    INTEGER,
+    refused_text    TEXT,
+    PRIMARY KEY (at_s, destination, account)
+) WITHOUT ROWID;
+
+CREATE TABLE history_rates (
+    at_s            INTEGER NOT NULL,
+    limit_key       TEXT    NOT NULL,
+    destination     TEXT    NOT NULL,
+    rate            REAL    NOT NULL,
+    PRIMARY KEY (at_s, limit_key)
+) WITHOUT ROWID;
+
+CREATE TABLE history_size (
+    only_row        INTEGER PRIMARY KEY CHECK (only_row = 1),
+    rows            INTEGER NOT NULL
+);
+INSERT INTO history_size (only_row, rows) VALUES (1, 0);
+",
+];
 
 /// The format this release writes.
 pub const FORMAT: i64 = STEPS.len() as i64;
