@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use outflow_core::time::Wall;
 use outflow_ports::control::Control;
 use outflow_ports::fleet::Fleet;
+use outflow_ports::history::History;
 use outflow_ports::intake::{Intake, Then};
 use outflow_ports::query::Query;
 use outflow_ports::receipts::Receipts;
@@ -84,6 +85,7 @@ pub struct Parts {
     pub control: Arc<dyn Control>,
     pub registry: Arc<dyn Registry>,
     pub receipts: Arc<dyn Receipts>,
+    pub history: Arc<dyn History>,
     pub metrics: Arc<dyn Metrics>,
     pub readiness: Arc<dyn Readiness>,
     pub clock: Arc<dyn Clock>,
@@ -110,6 +112,7 @@ pub struct Inner {
     pub(crate) control: Arc<dyn Control>,
     pub(crate) registry: Arc<dyn Registry>,
     pub(crate) receipts: Arc<dyn Receipts>,
+    pub(crate) history: Arc<dyn History>,
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) readiness: Arc<dyn Readiness>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -178,6 +181,7 @@ impl ApiState {
             control: parts.control,
             registry: parts.registry,
             receipts: parts.receipts,
+            history: parts.history,
             metrics: parts.metrics,
             readiness: parts.readiness,
             clock: parts.clock,

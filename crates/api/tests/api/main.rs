@@ -7,6 +7,7 @@ mod connections;
 mod documents;
 mod events;
 mod fleet;
+mod history;
 mod messages;
 mod replays;
 mod scopes;

@@ -75,6 +75,7 @@ const TABLE: &[(&str, &str, Who)] = &[
     ("post", "/api/v1/throttle/release", Who::Submit),
     ("post", "/api/v1/throttle/pause", Who::Submit),
     ("get", "/api/v1/audit", Who::Operate),
+    ("get", "/api/v1/history", Who::Operate),
     ("get", "/api/v1/tokens", Who::Admin),
     ("post", "/api/v1/tokens", Who::Admin),
     ("delete", "/api/v1/tokens/{id}", Who::Admin),

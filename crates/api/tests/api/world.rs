@@ -33,6 +33,7 @@ use outflow_ports::query::{
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use crate::history::Chronicle;
 use crate::shelves::{Papers, Shelf};
 
 /// Noon of some day.
@@ -346,6 +347,7 @@ pub struct World {
     pub node: Arc<Node>,
     pub shelf: Arc<Shelf>,
     pub papers: Arc<Papers>,
+    pub chronicle: Arc<Chronicle>,
     pub sink: Arc<Sink>,
     pub told: Arc<Told>,
     pub state: ApiState,
@@ -436,6 +438,7 @@ impl World {
     ) -> Self {
         let admin = outflow_api::tokens::first_admin(&*shelf, clock.now()).unwrap();
         let (sink, told): (Arc<Sink>, Arc<Told>) = Default::default();
+        let chronicle: Arc<Chronicle> = Arc::default();
         let throttle = outflow_throttle::Service::start(outflow_throttle::Settings {
             throttle: outflow_core::throttle::Settings {
                 keys_max: 1_000,
@@ -451,6 +454,7 @@ impl World {
             control: Arc::clone(&node) as _,
             registry: Arc::clone(&shelf) as _,
             receipts: Arc::clone(&papers) as _,
+            history: Arc::clone(&chronicle) as _,
             metrics: Arc::new(Fixed),
             readiness: Arc::new(Fixed),
             clock: Arc::clone(&clock) as _,
@@ -468,6 +472,7 @@ impl World {
             node,
             shelf,
             papers,
+            chronicle,
             sink,
             told,
             router: router(state.clone()),

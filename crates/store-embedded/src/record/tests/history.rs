@@ -1,10 +1,12 @@
 //! What was sent where, in slices.
 
-use outflow_core::time::Wall;
+use std::path::Path;
+
+use outflow_core::time::{Nanos, Wall};
 use outflow_ports::history::{Attempts, History, RateInForce, Refusal, SLICE_S, Slice, Span};
 use rusqlite::Connection;
 
-use super::{Scratch, ago, eventually, open};
+use super::{Scratch, ago, eventually};
 use crate::record::{Record, RecordSettings};
 
 /// A full minute.
@@ -33,6 +35,15 @@ fn slice(seconds: i64, destination: &str, attempts: u64, refused: u64) -> Slice 
             said: format!("after {seconds} s"),
         }),
     }
+}
+
+/// Keeps all: the times here are fixed.
+fn open(path: &Path) -> Record {
+    let settings = RecordSettings {
+        history_for: Nanos::MAX,
+        ..RecordSettings::default()
+    };
+    Record::open(path, settings).unwrap()
 }
 
 fn rate(seconds: i64, rate: f64) -> RateInForce {
@@ -154,7 +165,7 @@ fn old_slices_go_and_of_too_many_the_oldest() {
         ..span(0, 0)
     };
     let left = |record: &Record| record.read(&all).unwrap().slices.len();
-    let record = open(&scratch.file());
+    let record = super::open(&scratch.file());
     eventually("the oldest goes", || left(&record) == 4);
     drop(record);
     let settings = RecordSettings {

@@ -74,7 +74,7 @@ fn formats_of_others_are_refused() {
         opened(),
         Err(RecordError::Newer {
             found: 99,
-            known: 1
+            known: 2
         })
     ));
     assert!(matches!(
