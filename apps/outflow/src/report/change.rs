@@ -130,7 +130,10 @@ fn what(action: &str, effect: Effect, detail: &Value) -> String {
 /// Rates before and after.
 fn rates(action: &str, detail: &Value) -> (Option<f64>, Option<f64>) {
     let pair = match action.starts_with("policy.") {
-        true => (detail.pointer("/before/rate"), detail.pointer("/after/rate")),
+        true => (
+            detail.pointer("/before/rate"),
+            detail.pointer("/after/rate"),
+        ),
         false => (detail.get("from"), detail.get("to")),
     };
     let stopped = (action == "limit.stopped").then_some(0.0);
@@ -161,7 +164,9 @@ fn why(detail: &Value) -> String {
     ];
     let mut texts = places.iter().filter_map(|at| detail.pointer(at)?.as_str());
     let mut why = texts.next().unwrap_or_default().to_owned();
-    let until = detail.pointer("/after/cooldown_until").or(detail.get("until"));
+    let until = detail
+        .pointer("/after/cooldown_until")
+        .or(detail.get("until"));
     if let Some(until) = until.and_then(Value::as_str) {
         why.push_str(&format!(" (until {until})"));
     }

@@ -46,8 +46,12 @@ pub fn svg(case: &Case, now: i64) -> String {
     axes(&mut out, case, &frame);
     let step = case.series.step;
     let rate = |count: u64| count as f64 * SECOND as f64 / step as f64;
-    area(&mut out, case, &frame, (SENT, 0.22), |point| rate(point.attempts));
-    area(&mut out, case, &frame, (REFUSED, 0.9), |point| rate(point.refused));
+    area(&mut out, case, &frame, (SENT, 0.22), |point| {
+        rate(point.attempts)
+    });
+    area(&mut out, case, &frame, (REFUSED, 0.9), |point| {
+        rate(point.refused)
+    });
     limit(&mut out, case, &frame);
     letters(&mut out, case, &frame);
     legend(&mut out, case);
@@ -91,8 +95,18 @@ fn head(out: &mut String, case: &Case, now: i64) {
         xml(&headline),
     );
     let (first, second) = lines(&headline);
-    text(out, (LEFT, 30.0), "font-size=\"17\" font-weight=\"600\"", &first);
-    text(out, (LEFT, 53.0), "font-size=\"17\" font-weight=\"600\"", &second);
+    text(
+        out,
+        (LEFT, 30.0),
+        "font-size=\"17\" font-weight=\"600\"",
+        &first,
+    );
+    text(
+        out,
+        (LEFT, 53.0),
+        "font-size=\"17\" font-weight=\"600\"",
+        &second,
+    );
     text(
         out,
         (LEFT, 74.0),
@@ -102,7 +116,11 @@ fn head(out: &mut String, case: &Case, now: i64) {
 }
 
 fn day(at: i64) -> String {
-    figures::minute(at).split(' ').next().unwrap_or_default().to_owned()
+    figures::minute(at)
+        .split(' ')
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// A sentence on two lines.
@@ -125,7 +143,10 @@ fn lines(sentence: &str) -> (String, String) {
 
 fn text(out: &mut String, (x, y): (f64, f64), attributes: &str, words: &str) {
     let words = xml(words);
-    let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" {attributes}>{words}</text>");
+    let _ = writeln!(
+        out,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" {attributes}>{words}</text>"
+    );
 }
 
 fn phases(out: &mut String, case: &Case, frame: &Frame) {
@@ -217,7 +238,11 @@ fn area(
         if point.at == reached {
             let _ = write!(path, "V{y:.1}H{to:.1}");
         } else {
-            let closing = if path.is_empty() { String::new() } else { format!("V{BOTTOM}Z") };
+            let closing = if path.is_empty() {
+                String::new()
+            } else {
+                format!("V{BOTTOM}Z")
+            };
             let _ = write!(path, "{closing}M{from:.1},{BOTTOM}V{y:.1}H{to:.1}");
         }
         reached = point.at + step;
@@ -253,7 +278,10 @@ fn limit(out: &mut String, case: &Case, frame: &Frame) {
     // The numbers that matter, where they hold: at the beginning and at the least.
     let first = steps.first().copied();
     let least = case.lowest.filter(|(at, _)| *at >= since && *at < until);
-    for (at, rate) in first.into_iter().chain(least.filter(|it| Some(*it) != first)) {
+    for (at, rate) in first
+        .into_iter()
+        .chain(least.filter(|it| Some(*it) != first))
+    {
         let y = frame.y.at(rate);
         let above = if rate > frame.top { y + 14.0 } else { y - 7.0 };
         let words = figures::rate(rate);
@@ -316,6 +344,11 @@ fn legend(out: &mut String, case: &Case) {
     );
     text(out, (LEFT + 397.0, y), "", "limit in force");
     if !case.changes.is_empty() {
-        text(out, (LEFT + 520.0, y), "", "A, B, \u{2026} changes, told in the report");
+        text(
+            out,
+            (LEFT + 520.0, y),
+            "",
+            "A, B, \u{2026} changes, told in the report",
+        );
     }
 }

@@ -45,7 +45,10 @@ fn tell(out: &mut String, story: &Story, case: &Case, drawing: &str) {
     let name = escape::markdown(&case.destination);
     out.push_str(&format!("\n## {name}\n\n"));
     if story.cases.len() > 1 {
-        out.push_str(&format!("{}\n\n", escape::markdown(&case.headline(story.now))));
+        out.push_str(&format!(
+            "{}\n\n",
+            escape::markdown(&case.headline(story.now))
+        ));
     }
     let alt = "attempts, refusals and the limit over time, with the changes below as letters";
     out.push_str(&format!("![{name}: {alt}]({drawing})\n\n"));
@@ -82,14 +85,18 @@ fn facts(case: &Case, now: i64) -> Table {
         let before = &case.before;
         let sent = match before.length {
             0 => "nothing was sent".to_owned(),
-            length => format!(
-                "{} on average, {} in the busiest ten seconds",
-                figures::rate(before.rate),
-                figures::rate(before.peak)
-            ) + &format!(" (over {})", figures::length(length)),
+            length => {
+                format!(
+                    "{} on average, {} in the busiest ten seconds",
+                    figures::rate(before.rate),
+                    figures::rate(before.peak)
+                ) + &format!(" (over {})", figures::length(length))
+            }
         };
         table.row(["sent before", &sent]);
-        let limit = case.limit_before.map_or_else(|| "not known".to_owned(), figures::rate);
+        let limit = case
+            .limit_before
+            .map_or_else(|| "not known".to_owned(), figures::rate);
         table.row(["limit before", &limit]);
         table.row([
             "refused",

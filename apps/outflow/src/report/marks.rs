@@ -19,7 +19,10 @@ pub fn letter(index: usize) -> String {
 pub fn rows(places: &[f64]) -> Vec<Option<usize>> {
     let mut last = [f64::NEG_INFINITY; ROWS];
     let row = |place: &f64| {
-        let found = last.iter_mut().enumerate().find(|(_, last)| place - **last >= APART);
+        let found = last
+            .iter_mut()
+            .enumerate()
+            .find(|(_, last)| place - **last >= APART);
         found.map(|(row, last)| {
             *last = *place;
             row

@@ -16,7 +16,11 @@ impl Scale {
     /// Where a value lies; outside of the range at its end.
     pub fn at(&self, value: f64) -> f64 {
         let width = self.from.1 - self.from.0;
-        let share = if width > 0.0 { (value - self.from.0) / width } else { 0.0 };
+        let share = if width > 0.0 {
+            (value - self.from.0) / width
+        } else {
+            0.0
+        };
         self.to.0 + share.clamp(0.0, 1.0) * (self.to.1 - self.to.0)
     }
 }

@@ -97,7 +97,9 @@ impl Series {
             let known = rates.iter().take_while(|(from, _)| *from <= at).last();
             if let Some((_, rate)) = known {
                 let scope = |part| str::split(part, ':').next().unwrap_or_default();
-                *kinds.entry(key.split('/').map(scope).collect()).or_default() += rate;
+                *kinds
+                    .entry(key.split('/').map(scope).collect())
+                    .or_default() += rate;
             }
         }
         kinds.into_values().reduce(f64::min)

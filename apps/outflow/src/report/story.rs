@@ -54,7 +54,9 @@ pub fn concerned(history: &History, entries: &[Entry], period: Period) -> Vec<St
     for total in &all {
         let series = Series::of(history, &total.destination);
         let spells = series.spells();
-        let troubled = spells.iter().any(|(from, to)| *to > period.since && *from < period.until);
+        let troubled = spells
+            .iter()
+            .any(|(from, to)| *to > period.since && *from < period.until);
         let mut own = changes.iter().filter(|it| it.concerns(&total.destination));
         let is_spoken_of = own.any(|change| {
             let by_rule = change.who.starts_with("rule:") || change.incident.is_some();
@@ -71,8 +73,13 @@ pub fn concerned(history: &History, entries: &[Entry], period: Period) -> Vec<St
 /// What was counted in the period, by destination, the busiest first.
 pub fn totals(history: &History, period: Period) -> Vec<Total> {
     let mut totals: std::collections::BTreeMap<&str, Total> = Default::default();
-    let within = |at: i64| at >= period.since - i64::from(history.step) * 1_000 && at < period.until;
-    for slice in history.slices.iter().filter(|it| it.account.is_none() && within(it.at)) {
+    let within =
+        |at: i64| at >= period.since - i64::from(history.step) * 1_000 && at < period.until;
+    for slice in history
+        .slices
+        .iter()
+        .filter(|it| it.account.is_none() && within(it.at))
+    {
         let total = totals.entry(&slice.destination).or_default();
         total.destination.clone_from(&slice.destination);
         total.attempts += slice.attempts;
@@ -82,7 +89,11 @@ pub fn totals(history: &History, period: Period) -> Vec<Total> {
         total.bounced += slice.bounced;
     }
     let mut totals: Vec<Total> = totals.into_values().collect();
-    totals.sort_by(|a, b| b.attempts.cmp(&a.attempts).then_with(|| a.destination.cmp(&b.destination)));
+    totals.sort_by(|a, b| {
+        b.attempts
+            .cmp(&a.attempts)
+            .then_with(|| a.destination.cmp(&b.destination))
+    });
     totals
 }
 
@@ -177,12 +188,17 @@ impl Case {
             && let Some(before) = self.limit_before.filter(|before| lowest < *before)
         {
             let (before, lowest) = (figures::rate(before), figures::rate(lowest));
-            text.push_str(&format!(", and the rate went from {before} down to {lowest}"));
+            text.push_str(&format!(
+                ", and the rate went from {before} down to {lowest}"
+            ));
         }
         match self.recovered {
             Some(at) if at - end < MINUTE && self.mitigation.is_none() => {}
             Some(at) => {
-                text.push_str(&format!("; all was as before {} after the first refusal", figures::length(at - start)));
+                text.push_str(&format!(
+                    "; all was as before {} after the first refusal",
+                    figures::length(at - start)
+                ));
             }
             None if self.is_ongoing => {}
             None => text.push_str("; it is not back to what it was yet"),
