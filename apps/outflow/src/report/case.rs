@@ -10,6 +10,8 @@ const BACK: f64 = 0.9;
 /// A change may bear a time that is a little before the refusal that it answers:
 /// they come from different clocks' ticks.
 const SLACK: i64 = 2 * SECOND;
+/// A limit that was back for so long is.
+const STAYS: i64 = 15 * MINUTE;
 /// Changes so long before the first refusal may have led to it.
 const LED_TO: i64 = 30 * MINUTE;
 /// Changes that are told one by one.
@@ -58,8 +60,12 @@ pub struct Case {
     pub before: Pattern,
     /// The limit before the first refusal.
     pub limit_before: Option<f64>,
-    /// The lowest limit since, and from when on.
+    /// The lowest limit since at which anything flowed, and from when on.
     pub lowest: Option<(i64, f64)>,
+    /// The largest share that was refused in one step: so many of so many.
+    pub worst: (u64, u64),
+    /// How many more would have been sent until the end at the rate before.
+    pub later: u64,
     /// The change that first made it slower.
     pub mitigation: Option<Change>,
     /// When the limit was back, or it refused no more where no limit changed.
@@ -92,8 +98,6 @@ impl Case {
             change.effect == Effect::Slower && start.is_some_and(|start| change.at >= start - SLACK)
         };
         let mitigation = own.iter().find(is_answer).cloned();
-        let untold = own.len().saturating_sub(CHANGES_MAX);
-        own.truncate(CHANGES_MAX);
         let mut case = Self {
             destination: destination.to_owned(),
             drawn: period,
@@ -109,11 +113,13 @@ impl Case {
             attempts: 0,
             refused: 0,
             lowest: None,
+            worst: (0, 0),
+            later: 0,
             mitigation,
             recovered: None,
             lost: None,
             changes: own,
-            untold,
+            untold: 0,
             phases: Vec::new(),
         };
         if let Some((start, end)) = start.zip(end) {
@@ -121,6 +127,8 @@ impl Case {
             case.follow(start, end, period);
         }
         case.drawn = case.focus(period);
+        case.untold = case.changes.len().saturating_sub(CHANGES_MAX);
+        case.changes.truncate(CHANGES_MAX);
         case
     }
 
@@ -139,27 +147,30 @@ impl Case {
         for point in self.series.between(from, end) {
             self.attempts += point.attempts;
             self.refused += point.refused;
+            let share = |(part, whole): (u64, u64)| part as f64 / whole.max(1) as f64;
+            if share((point.refused, point.attempts)) > share(self.worst) {
+                self.worst = (point.refused, point.attempts);
+            }
         }
     }
 
     /// Follows the limit from the first refusal to where it is back.
     fn follow(&mut self, start: i64, end: i64, period: Period) {
         let steps = self.series.limit_steps(start, period.until);
-        let lowest = |a: (i64, f64), b: (i64, f64)| if b.1 < a.1 { b } else { a };
-        self.lowest = steps.iter().copied().reduce(lowest);
-        let fell = self.lowest.zip(self.limit_before);
-        let fell = fell.filter(|((_, lowest), before)| *lowest < BACK * before);
-        self.recovered = match fell {
+        let lower = |a: (i64, f64), b: (i64, f64)| if b.1 < a.1 { b } else { a };
+        let flowing = steps.iter().copied().filter(|(_, rate)| *rate > 0.0);
+        self.lowest = flowing.reduce(lower).or(steps.first().copied());
+        self.recovered = match self.limit_before {
             _ if self.is_ongoing => None,
-            Some(((at, _), before)) => {
-                let mut later = steps.iter().filter(|(from, _)| *from > at);
-                let back = later.find(|(_, rate)| *rate >= BACK * before);
-                back.map(|(from, _)| (*from).max(end))
-            }
+            Some(before) => back(&steps, BACK * before, period.until).map(|at| at.max(end)),
             None => Some(end),
         };
         let over = self.recovered.unwrap_or(period.until);
         self.phases = phase::of(start, over, &self.changes);
+        let points = self.series.between(start - self.series.step, over);
+        let accepted: u64 = points.map(|point| point.accepted).sum();
+        let usual = self.before.rate * (over - start) as f64 / SECOND as f64;
+        self.later = (usual as u64).saturating_sub(accepted);
     }
 
     /// The part of the period in which it happened, with what came before and
@@ -184,6 +195,21 @@ impl Case {
             until: (last + margin).min(period.until),
         }
     }
+}
+
+/// From when on the limit is at least `enough`, and stays so: until the end, or
+/// for a while. A trial that is refused is no recovery.
+fn back(steps: &[(i64, f64)], enough: f64, until: i64) -> Option<i64> {
+    let mut since: Option<i64> = None;
+    for (at, rate) in steps {
+        match (since, *rate >= enough) {
+            (Some(since), false) if at - since >= STAYS => return Some(since),
+            (_, false) => since = None,
+            (None, true) => since = Some(*at),
+            (Some(_), true) => {}
+        }
+    }
+    since.filter(|since| until > *since)
 }
 
 fn before(series: &Series, start: i64) -> Pattern {

@@ -20,10 +20,15 @@ const WIDTH: f64 = 1_100.0;
 const HEIGHT: f64 = 520.0;
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = 1_076.0;
-const TOP: f64 = 146.0;
-const BOTTOM: f64 = 440.0;
+const TOP: f64 = 124.0;
+const BOTTOM: f64 = 366.0;
+/// Refusals have a strip of their own below, with its own scale: the sooner
+/// they are answered the fewer they are, and the less they would show.
+const STRIP_TOP: f64 = 388.0;
+const STRIP_BOTTOM: f64 = 436.0;
 const SENT: &str = "#0072b2";
 const REFUSED: &str = "#d55e00";
+const REFUSED_INK: &str = "#a34700";
 const LIMIT: &str = "#1a1a1a";
 const TITLE_CHARS: usize = 108;
 /// A limit that is higher than so many times all that was sent would flatten
@@ -35,6 +40,8 @@ struct Frame {
     x: Scale,
     y: Scale,
     top: f64,
+    strip: Scale,
+    strip_top: f64,
 }
 
 /// The drawing.
@@ -46,12 +53,20 @@ pub fn svg(case: &Case, now: i64) -> String {
     axes(&mut out, case, &frame);
     let step = case.series.step;
     let rate = |count: u64| count as f64 * SECOND as f64 / step as f64;
-    area(&mut out, case, &frame, (SENT, 0.22), |point| {
-        rate(point.attempts)
-    });
-    area(&mut out, case, &frame, (REFUSED, 0.9), |point| {
-        rate(point.refused)
-    });
+    let sent = Area {
+        colour: SENT,
+        opacity: 0.22,
+        scale: frame.y,
+        floor: BOTTOM,
+    };
+    sent.draw(&mut out, case, &frame, |point| rate(point.attempts));
+    let refused = Area {
+        colour: REFUSED,
+        opacity: 0.9,
+        scale: frame.strip,
+        floor: STRIP_BOTTOM,
+    };
+    refused.draw(&mut out, case, &frame, |point| rate(point.refused));
     limit(&mut out, case, &frame);
     letters(&mut out, case, &frame);
     legend(&mut out, case);
@@ -63,9 +78,14 @@ impl Frame {
     fn of(case: &Case) -> Self {
         let (since, until) = (case.drawn.since, case.drawn.until);
         let step = case.series.step as f64 / SECOND as f64;
-        let points = case.series.between(since - case.series.step, until);
-        let sent = points.map(|point| point.attempts as f64 / step);
-        let sent = sent.fold(0.0, f64::max);
+        let most = |count: fn(&super::series::Point) -> u64| {
+            let points = case.series.between(since - case.series.step, until);
+            points
+                .map(|point| count(point) as f64 / step)
+                .fold(0.0, f64::max)
+        };
+        let sent = most(|point| point.attempts);
+        let strip_top = most(|point| point.refused);
         let limits = case.series.limit_steps(since, until);
         let limit = limits.iter().map(|(_, rate)| *rate);
         let limit = limit.filter(|rate| sent == 0.0 || *rate <= HIGHER * sent);
@@ -74,6 +94,8 @@ impl Frame {
             x: Scale::new((since as f64, until as f64), (LEFT, RIGHT)),
             y: Scale::new((0.0, top), (BOTTOM, TOP)),
             top,
+            strip: Scale::new((0.0, strip_top.max(0.01)), (STRIP_BOTTOM, STRIP_TOP)),
+            strip_top,
         }
     }
 
@@ -158,7 +180,7 @@ fn phases(out: &mut String, case: &Case, frame: &Frame) {
             out,
             "<rect x=\"{from:.1}\" y=\"{TOP}\" width=\"{width:.1}\" height=\"{:.1}\" \
              fill=\"{tint}\"/>",
-            BOTTOM - TOP
+            STRIP_BOTTOM - TOP
         );
         let word = phase.kind.as_str();
         let _ = writeln!(
@@ -190,10 +212,7 @@ fn axes(out: &mut String, case: &Case, frame: &Frame) {
             "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{RIGHT}\" y2=\"{y:.1}\" stroke=\"#000000\" \
              stroke-opacity=\"0.12\"/>"
         );
-        let label = match value {
-            whole if whole.fract() == 0.0 => format!("{whole:.0}"),
-            part => format!("{part:.2}").trim_end_matches('0').to_owned(),
-        };
+        let label = number(value);
         text(out, (LEFT - 8.0, y + 4.5), "text-anchor=\"end\"", &label);
     }
     let (since, until) = (case.drawn.since, case.drawn.until);
@@ -203,56 +222,96 @@ fn axes(out: &mut String, case: &Case, frame: &Frame) {
         let x = frame.x(at);
         let _ = writeln!(
             out,
-            "<line x1=\"{x:.1}\" y1=\"{BOTTOM}\" x2=\"{x:.1}\" y2=\"{:.1}\" stroke=\"#1a1a1a\"/>",
-            BOTTOM + 5.0
+            "<line x1=\"{x:.1}\" y1=\"{STRIP_BOTTOM}\" x2=\"{x:.1}\" y2=\"{:.1}\" \
+             stroke=\"#1a1a1a\"/>",
+            STRIP_BOTTOM + 5.0
         );
         let label = figures::tick(at, step);
-        text(out, (x, BOTTOM + 20.0), "text-anchor=\"middle\"", &label);
+        text(
+            out,
+            (x, STRIP_BOTTOM + 20.0),
+            "text-anchor=\"middle\"",
+            &label,
+        );
         at += step;
     }
-    let _ = writeln!(
-        out,
-        "<line x1=\"{LEFT}\" y1=\"{BOTTOM}\" x2=\"{RIGHT}\" y2=\"{BOTTOM}\" stroke=\"#1a1a1a\"/>"
-    );
-}
-
-/// Stairs over the axis; steps in which nothing was counted lie on it.
-fn area(
-    out: &mut String,
-    case: &Case,
-    frame: &Frame,
-    (colour, opacity): (&str, f64),
-    value: impl Fn(&super::series::Point) -> f64,
-) {
-    let step = case.series.step;
-    let (since, until) = (case.drawn.since, case.drawn.until);
-    let mut path = String::new();
-    let mut reached = i64::MIN;
-    for point in case.series.between(since - step + 1, until) {
-        let high = value(point);
-        if high <= 0.0 {
-            continue;
-        }
-        let (from, to) = (frame.x(point.at), frame.x(point.at + step));
-        let y = frame.y.at(high);
-        if point.at == reached {
-            let _ = write!(path, "V{y:.1}H{to:.1}");
-        } else {
-            let closing = if path.is_empty() {
-                String::new()
-            } else {
-                format!("V{BOTTOM}Z")
-            };
-            let _ = write!(path, "{closing}M{from:.1},{BOTTOM}V{y:.1}H{to:.1}");
-        }
-        reached = point.at + step;
-    }
-    if !path.is_empty() {
+    for y in [BOTTOM, STRIP_BOTTOM] {
         let _ = writeln!(
             out,
-            "<path d=\"{path}V{BOTTOM}Z\" fill=\"{colour}\" fill-opacity=\"{opacity}\" \
-             stroke=\"{colour}\" stroke-width=\"1.3\"/>"
+            "<line x1=\"{LEFT}\" y1=\"{y}\" x2=\"{RIGHT}\" y2=\"{y}\" stroke=\"#1a1a1a\"/>"
         );
+    }
+    let most = match frame.strip_top {
+        0.0 => "0".to_owned(),
+        most => number(most),
+    };
+    let attributes = format!("text-anchor=\"end\" fill=\"{REFUSED_INK}\"");
+    text(out, (LEFT - 8.0, STRIP_TOP + 9.0), &attributes, &most);
+    text(out, (LEFT - 8.0, STRIP_BOTTOM), &attributes, "refused");
+}
+
+/// A number on an axis.
+fn number(value: f64) -> String {
+    match value {
+        whole if whole.fract() == 0.0 || whole >= 100.0 => format!("{whole:.0}"),
+        part => {
+            let text = format!("{part:.2}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+    }
+}
+
+/// Stairs over an axis; steps in which nothing was counted lie on it.
+struct Area<'a> {
+    colour: &'a str,
+    opacity: f64,
+    scale: Scale,
+    floor: f64,
+}
+
+impl Area<'_> {
+    fn draw(
+        &self,
+        out: &mut String,
+        case: &Case,
+        frame: &Frame,
+        value: impl Fn(&super::series::Point) -> f64,
+    ) {
+        let Self {
+            colour,
+            opacity,
+            scale,
+            floor,
+        } = self;
+        let step = case.series.step;
+        let (since, until) = (case.drawn.since, case.drawn.until);
+        let mut path = String::new();
+        let mut reached = i64::MIN;
+        for point in case.series.between(since - step + 1, until) {
+            let high = value(point);
+            if high <= 0.0 {
+                continue;
+            }
+            let (from, to) = (frame.x(point.at), frame.x(point.at + step));
+            let y = scale.at(high);
+            if point.at == reached {
+                let _ = write!(path, "V{y:.1}H{to:.1}");
+            } else {
+                let closing = match path.is_empty() {
+                    true => String::new(),
+                    false => format!("V{floor}Z"),
+                };
+                let _ = write!(path, "{closing}M{from:.1},{floor}V{y:.1}H{to:.1}");
+            }
+            reached = point.at + step;
+        }
+        if !path.is_empty() {
+            let _ = writeln!(
+                out,
+                "<path d=\"{path}V{floor}Z\" fill=\"{colour}\" fill-opacity=\"{opacity}\" \
+                 stroke=\"{colour}\" stroke-width=\"1.3\"/>"
+            );
+        }
     }
 }
 
@@ -296,31 +355,32 @@ fn letters(out: &mut String, case: &Case, frame: &Frame) {
     let drawn = case.changes.iter().enumerate();
     let drawn = drawn.filter(|(_, it)| it.at >= case.drawn.since && it.at < case.drawn.until);
     let drawn: Vec<(usize, f64)> = drawn.map(|(n, change)| (n, frame.x(change.at))).collect();
-    let places: Vec<f64> = drawn.iter().map(|(_, x)| *x).collect();
-    for ((index, x), row) in drawn.into_iter().zip(marks::rows(&places)) {
-        let y = TOP - 16.0 - 19.0 * row.unwrap_or(0) as f64;
+    for (_, x) in &drawn {
         let _ = writeln!(
             out,
-            "<line x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{x:.1}\" y2=\"{BOTTOM}\" stroke=\"#1a1a1a\" \
-             stroke-opacity=\"0.35\" stroke-dasharray=\"1 3\"/>"
+            "<line x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{STRIP_BOTTOM}\" \
+             stroke=\"#1a1a1a\" stroke-opacity=\"0.35\" stroke-dasharray=\"1 3\"/>"
         );
-        // Where there is no room a line says that there was something.
-        if row.is_none() {
-            continue;
-        }
+    }
+    let y = TOP - 17.0;
+    for mark in marks::marks(&drawn) {
+        let width = mark.width();
+        let x = mark.x.clamp(LEFT + width / 2.0, RIGHT - width / 2.0);
         let _ = writeln!(
             out,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\" fill=\"#1a1a1a\"/>"
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"18\" rx=\"9\" \
+             fill=\"#1a1a1a\"/>",
+            x - width / 2.0,
+            y - 9.0,
         );
-        let letter = marks::letter(index);
         let attributes = "text-anchor=\"middle\" font-size=\"11\" font-weight=\"600\" \
              fill=\"#ffffff\"";
-        text(out, (x, y + 4.0), attributes, &letter);
+        text(out, (x, y + 4.0), attributes, &mark.text());
     }
 }
 
 fn legend(out: &mut String, case: &Case) {
-    let y = BOTTOM + 50.0;
+    let y = STRIP_BOTTOM + 52.0;
     let swatch = |out: &mut String, x: f64, colour: &str, opacity: f64| {
         let _ = writeln!(
             out,

@@ -101,10 +101,12 @@ fn facts(case: &Case, now: i64) -> Table {
         table.row([
             "refused",
             &format!(
-                "{} of {} ({})",
+                "{} of {} ({}), {} in the worst {}",
                 count(case.refused),
                 counted(case.attempts, "attempt", "attempts"),
-                figures::share(case.refused, case.attempts)
+                figures::share(case.refused, case.attempts),
+                figures::share(case.worst.0, case.worst.1),
+                figures::length(case.series.step),
             ),
         ]);
         if case.series.accounts.len() > 1 {
@@ -132,8 +134,14 @@ fn facts(case: &Case, now: i64) -> Table {
             None => "not yet".to_owned(),
         };
         table.row(["time to recovery", &recovery]);
-        let delayed = counted(case.refused, "attempt", "attempts");
-        table.row(["delayed", &format!("{delayed} put off and tried again")]);
+        let mut delayed = counted(case.refused, "attempt", "attempts") + " put off and tried again";
+        if case.later > 0 {
+            let later = counted(case.later, "message", "messages");
+            delayed.push_str(&format!(
+                "; about {later} fewer taken until then than at the rate before"
+            ));
+        }
+        table.row(["delayed", &delayed]);
         let lost = match case.lost {
             Some(0) => "0".to_owned(),
             Some(lost) => format!("{} given up: see `outflow dead-letters`", count(lost)),

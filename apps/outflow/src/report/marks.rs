@@ -1,9 +1,5 @@
-//! The letters of changes, and where on the drawing they find room.
-
-/// Rows of letters above the drawing.
-pub const ROWS: usize = 3;
-/// Letters closer than this would overlap.
-const APART: f64 = 19.0;
+//! The letters of changes. Where several lie too close to be told apart they
+//! share a mark: `B\u{2013}F`.
 
 /// `A` to `Z`, then `A2` to `Z2`, and so on.
 pub fn letter(index: usize) -> String {
@@ -14,19 +10,48 @@ pub fn letter(index: usize) -> String {
     }
 }
 
-/// The row of each letter, given its place from left to right: the lowest in
-/// which it touches no other, or none if all are taken.
-pub fn rows(places: &[f64]) -> Vec<Option<usize>> {
-    let mut last = [f64::NEG_INFINITY; ROWS];
-    let row = |place: &f64| {
-        let found = last
-            .iter_mut()
-            .enumerate()
-            .find(|(_, last)| place - **last >= APART);
-        found.map(|(row, last)| {
-            *last = *place;
-            row
-        })
-    };
-    places.iter().map(row).collect()
+/// Letters that share a mark.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mark {
+    /// The number of the first.
+    pub first: usize,
+    /// The number of the last.
+    pub last: usize,
+    /// Where it lies.
+    pub x: f64,
+}
+
+impl Mark {
+    /// `A`, `B\u{2013}F`.
+    pub fn text(&self) -> String {
+        match self.first == self.last {
+            true => letter(self.first),
+            false => format!("{}\u{2013}{}", letter(self.first), letter(self.last)),
+        }
+    }
+
+    /// How wide it is drawn.
+    pub fn width(&self) -> f64 {
+        11.0 + 8.0 * self.text().chars().count() as f64
+    }
+}
+
+/// The marks of letters at these places, from left to right. None touches the
+/// next.
+pub fn marks(places: &[(usize, f64)]) -> Vec<Mark> {
+    let mut marks: Vec<Mark> = Vec::new();
+    for &(index, x) in places {
+        let mark = Mark {
+            first: index,
+            last: index,
+            x,
+        };
+        match marks.last_mut() {
+            Some(last) if x - last.x < (last.width() + mark.width()) / 2.0 + 2.0 => {
+                last.last = index;
+            }
+            _ => marks.push(mark),
+        }
+    }
+    marks
 }

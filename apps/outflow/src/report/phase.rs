@@ -1,7 +1,8 @@
 //! The phases of a case: refused, slowed down, recovering.
 //!
-//! Where a runbook kept an incident, its states are the phases; else they
-//! follow from the changes.
+//! Where a runbook kept an incident, its states are the phases. Else it is
+//! slowed down from the first change that made it slower, and recovering from
+//! where it only went up: a trial that failed in between is no recovery.
 
 use super::change::{Change, Effect};
 
@@ -40,38 +41,41 @@ pub struct Phase {
 
 /// The phases from the first refusal to the end.
 pub fn of(start: i64, end: i64, changes: &[Change]) -> Vec<Phase> {
-    let mut turns = vec![(Kind::Refused, start)];
-    if changes.iter().any(|change| change.incident.is_some()) {
-        for change in changes {
-            let kind = match change.incident.as_deref() {
-                Some("mitigating") => Kind::Slowed,
-                Some("recovering") => Kind::Recovering,
-                _ => continue,
-            };
-            turns.push((kind, change.at));
+    let within = |change: &&Change| change.at <= end;
+    let incident = |state: &str| {
+        let mut found = changes.iter().filter(within);
+        let found = found.find(|change| change.incident.as_deref() == Some(state));
+        found.map(|change| change.at)
+    };
+    let turned = |effect: Effect, after: i64| {
+        let found = changes.iter().filter(within);
+        found.filter(move |change| change.effect == effect && change.at >= after)
+    };
+    let has_incident = changes.iter().any(|change| change.incident.is_some());
+    let (slowed, recovering) = match has_incident {
+        true => (incident("mitigating"), incident("recovering")),
+        false => {
+            let slowed = turned(Effect::Slower, start).map(|change| change.at).next();
+            let last = turned(Effect::Slower, start).map(|change| change.at).last();
+            let up = last.and_then(|last| turned(Effect::Faster, last).next());
+            (slowed, up.map(|change| change.at))
         }
-    } else {
-        for change in changes.iter().filter(|change| change.at >= start) {
-            match change.effect {
-                Effect::Slower => turns.push((Kind::Slowed, change.at)),
-                Effect::Faster => turns.push((Kind::Recovering, change.at)),
-                Effect::Other => {}
-            }
-        }
-    }
+    };
+    let turns = [
+        (Kind::Refused, Some(start)),
+        (Kind::Slowed, slowed),
+        (Kind::Recovering, recovering),
+    ];
     let mut phases: Vec<Phase> = Vec::new();
     for (kind, from) in turns {
-        let from = from.clamp(start, end.max(start));
-        match phases.last_mut() {
-            Some(last) if last.kind == kind => {}
-            last => {
-                if let Some(last) = last {
-                    last.to = from;
-                }
-                let to = end;
-                phases.push(Phase { kind, from, to });
-            }
+        let Some(from) = from.map(|from| from.clamp(start, end.max(start))) else {
+            continue;
+        };
+        if let Some(last) = phases.last_mut() {
+            last.to = from;
         }
+        let to = end;
+        phases.push(Phase { kind, from, to });
     }
     phases.retain(|phase| phase.to > phase.from);
     phases

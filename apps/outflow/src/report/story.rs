@@ -3,7 +3,7 @@
 use super::case::{Case, Period};
 use super::change::Change;
 use super::figures;
-use super::material::{Entry, History, MINUTE};
+use super::material::{Entry, History, MINUTE, SECOND};
 use super::series::Series;
 
 /// Destinations that are told one by one.
@@ -164,13 +164,13 @@ impl Case {
             return format!("{} refused nothing that is worth a word.", self.destination);
         };
         let mut text = format!(
-            "{} refused {} of what was sent to it from {} on",
+            "{} started to refuse at {}, up to {} of what was sent to it",
             self.destination,
-            figures::share(self.refused, self.attempts),
             figures::clock(start, now),
+            figures::share(self.worst.0, self.worst.1),
         );
         match (self.is_ongoing, self.spells.len()) {
-            (true, _) => text.push_str(" and still does"),
+            (true, _) => text.push_str(", and still does"),
             (false, 1) => text.push_str(&format!(", for {}", figures::length(end - start))),
             (false, times) => text.push_str(&format!(
                 ", {times} times within {}",
@@ -178,6 +178,9 @@ impl Case {
             )),
         }
         match &self.mitigation {
+            Some(change) if change.at - start < 2 * SECOND => {
+                text.push_str(&format!("; {} answered at once", change.who));
+            }
             Some(change) => {
                 let after = figures::length(change.at - start);
                 text.push_str(&format!("; {} answered after {after}", change.who));
@@ -188,17 +191,13 @@ impl Case {
             && let Some(before) = self.limit_before.filter(|before| lowest < *before)
         {
             let (before, lowest) = (figures::rate(before), figures::rate(lowest));
-            text.push_str(&format!(
-                ", and the rate went from {before} down to {lowest}"
-            ));
+            text.push_str(&format!(", and the rate went from {before} to {lowest}"));
         }
         match self.recovered {
             Some(at) if at - end < MINUTE && self.mitigation.is_none() => {}
             Some(at) => {
-                text.push_str(&format!(
-                    "; all was as before {} after the first refusal",
-                    figures::length(at - start)
-                ));
+                let after = figures::length(at - start);
+                text.push_str(&format!("; all was as before after {after}"));
             }
             None if self.is_ongoing => {}
             None => text.push_str("; it is not back to what it was yet"),

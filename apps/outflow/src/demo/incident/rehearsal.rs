@@ -33,6 +33,8 @@ const BORNE: f64 = 44.0;
 const LATENCY: Nanos = Nanos::from_millis(200);
 /// When a message that was refused comes back.
 const RETRY: Nanos = MINUTE.times(5);
+/// How long a reply counts as evidence.
+const EVIDENCE: Nanos = Nanos::from_secs(10);
 /// What the provider says when it has enough.
 pub const SAID: &str = "4.7.28 Our system has detected an unusual rate of unsolicited mail \
      originating from your IP address; it has been temporarily rate limited.";
@@ -63,9 +65,9 @@ pub struct Turn {
     pub mode: Mode,
     /// Why, in its own words.
     pub reason: String,
-    /// Refusals since the last change.
+    /// Refusals since the last change, of the last seconds.
     pub refused: u64,
-    /// Replies since the last change.
+    /// Replies since the last change, of the last seconds.
     pub of: u64,
 }
 
@@ -91,8 +93,8 @@ pub struct Rehearsal {
     in_flight: VecDeque<(Nanos, Answer)>,
     last_sent: Option<Nanos>,
     in_force: f64,
-    of: u64,
-    refused: u64,
+    /// When replies came lately, and whether they refused.
+    replies: VecDeque<(Nanos, bool)>,
     passed: Passed,
 }
 
@@ -135,8 +137,7 @@ impl Rehearsal {
             in_flight: VecDeque::new(),
             last_sent: None,
             in_force: POLICY,
-            of: 0,
-            refused: 0,
+            replies: VecDeque::new(),
             passed: Passed::default(),
         }
     }
@@ -245,17 +246,21 @@ impl Rehearsal {
         let slice = self.now.0 / Nanos::from_secs(u64::from(SLICE_S)).0;
         let counted = self.passed.slices.entry(slice).or_default();
         counted.attempts += 1;
-        self.of += 1;
         let signal = match answer {
             Answer::Refused(cause, _) => {
                 counted.refused += 1;
                 counted.refused_at.get_or_insert(wall);
-                self.refused += 1;
                 self.retries.push_back(self.now + RETRY);
                 Signal::Refused { cause, code: CODE }
             }
             Answer::Taken | Answer::Greylisted => Signal::Passed,
         };
+        let is_refused = matches!(signal, Signal::Refused { .. });
+        self.replies.push_back((self.now, is_refused));
+        let is_old = |at: Nanos| self.now.minus(at) > EVIDENCE;
+        while self.replies.front().is_some_and(|(at, _)| is_old(*at)) {
+            self.replies.pop_front();
+        }
         let sent_at = Mono(at.minus(LATENCY).0);
         let now = self.moment();
         self.controller.replied(&now, sent_at, signal);
@@ -278,10 +283,10 @@ impl Rehearsal {
             to,
             mode: self.controller.mode(),
             reason: self.controller.sentence(&now),
-            refused: self.refused,
-            of: self.of,
+            refused: self.replies.iter().filter(|(_, refused)| *refused).count() as u64,
+            of: self.replies.len() as u64,
         });
         self.in_force = to;
-        (self.of, self.refused) = (0, 0);
+        self.replies.clear();
     }
 }

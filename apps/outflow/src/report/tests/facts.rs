@@ -31,10 +31,44 @@ fn an_incident_has_a_beginning_an_answer_and_an_end() {
         (NOON + 61 * MINUTE + AT, Some(20.0))
     );
     assert_eq!(case.recovered, Some(NOON + 120 * MINUTE + AT));
+    assert_eq!(case.worst, (1_200, 2_400));
     let kinds: Vec<Kind> = case.phases.iter().map(|phase| phase.kind).collect();
     assert_eq!(kinds, [Kind::Refused, Kind::Slowed, Kind::Recovering]);
     let others: Vec<&str> = story.others.iter().map(|it| it.target.as_str()).collect();
     assert_eq!(others, ["b"], "tokens change nothing about the flow");
+}
+
+/// A trial that is refused is neither a recovery nor the end of one.
+#[test]
+fn a_rate_that_does_not_stay_is_not_back() {
+    let (mut history, mut entries) = incident();
+    history
+        .rates
+        .extend([rate(80, 39.0), rate(81, 0.0), rate(82, 5.0)]);
+    entries.extend([
+        turn(80, "limit.raised", 5.0, 39.0),
+        turn(81, "limit.stopped", 39.0, 0.0),
+        turn(82, "limit.resumed", 0.0, 5.0),
+        turn(83, "limit.cut", 5.0, 4.9),
+    ]);
+    let story = story(&history, &entries, Some(0));
+    let case = &story.cases[0];
+    assert_eq!(case.recovered, Some(NOON + 120 * MINUTE + AT));
+    assert_eq!(case.lowest.unwrap().1, 5.0, "a stop is no rate");
+    let turns: Vec<i64> = case
+        .phases
+        .iter()
+        .map(|it| (it.from - NOON) / MINUTE)
+        .collect();
+    assert_eq!(turns, [60, 61, 100]);
+    history.rates.retain(|it| it.rate < 39.0 || it.at < NOON);
+    let never = super::story(&history, &entries, Some(0));
+    assert_eq!(never.cases[0].recovered, None);
+    assert!(
+        never
+            .headline()
+            .ends_with("it is not back to what it was yet.")
+    );
 }
 
 #[test]
@@ -189,8 +223,16 @@ fn numbers_and_names_are_easy_to_read() {
     assert_eq!(figures::length(112 * MINUTE), "1 h 52 min");
     let letters = [0, 25, 26, 51, 52].map(marks::letter);
     assert_eq!(letters, ["A", "Z", "A2", "Z2", "A3"]);
-    let rows = marks::rows(&[0.0, 5.0, 10.0, 15.0, 30.0]);
-    assert_eq!(rows, [Some(0), Some(1), Some(2), None, Some(0)]);
+    let places = [
+        (0, 0.0),
+        (1, 5.0),
+        (2, 10.0),
+        (3, 90.0),
+        (4, 200.0),
+        (5, 205.0),
+    ];
+    let marks: Vec<String> = marks::marks(&places).iter().map(|it| it.text()).collect();
+    assert_eq!(marks, ["A\u{2013}C", "D", "E\u{2013}F"]);
     assert_eq!(scale::round_ticks(44.0), [0.0, 10.0, 20.0, 30.0, 40.0]);
     assert_eq!(scale::round_ticks(f64::NAN), [0.0]);
     assert_eq!(scale::time_step(0), 1_000);

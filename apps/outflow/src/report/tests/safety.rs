@@ -15,8 +15,14 @@ fn a_drawing_is_well_formed() {
     let drawing = chart::svg(&story.cases[0], story.now);
     xml::check(&drawing).unwrap_or_else(|wrong| panic!("{wrong}\n{drawing}"));
     assert!(drawing.contains("fill=\"#ffffff\""), "its own background");
-    assert!(drawing.contains("refused 42 %"), "{drawing}");
-    for word in ["slowed down", "recovering", ">A<", ">D<", "limit in force"] {
+    assert!(drawing.contains("up to 50 %"), "{drawing}");
+    for word in [
+        "slowed down",
+        "recovering",
+        ">A\u{2013}B<",
+        ">D<",
+        "limit in force",
+    ] {
         assert!(drawing.contains(word), "{word}: {drawing}");
     }
 }

@@ -52,8 +52,8 @@ fn what_still_goes_on_is_not_called_over() {
     assert!(case.is_ongoing);
     assert_eq!(case.recovered, None);
     let headline = told.headline();
-    let wanted = "isp:google refused 50 % of what was sent to it from 14:50:12Z on and still \
-         does; nobody and no rule slowed down";
+    let wanted = "isp:google started to refuse at 14:50:12Z, up to 50 % of what was sent to it, \
+         and still does; nobody and no rule slowed down";
     assert!(headline.starts_with(wanted), "{headline}");
     let text = markdown::report(&told, &[String::new()]);
     assert!(text.contains("| time to recovery | not yet |"), "{text}");
