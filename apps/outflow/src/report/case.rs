@@ -14,6 +14,8 @@ const SLACK: i64 = 2 * SECOND;
 const STAYS: i64 = 15 * MINUTE;
 /// Changes so long before the first refusal may have led to it.
 const LED_TO: i64 = 30 * MINUTE;
+/// The last seconds of a history may not be written yet.
+const UNWRITTEN: i64 = 15 * SECOND;
 /// Changes that are told one by one.
 pub const CHANGES_MAX: usize = 40;
 
@@ -105,9 +107,13 @@ impl Case {
                 let mut refusals = series.refusals.iter();
                 refusals.find(|refusal| refusal.at >= start).cloned()
             }),
-            is_ongoing: end.is_some_and(|end| end >= period.until - series.step),
+            is_ongoing: end.is_some_and(|end| end >= period.until - series.step - UNWRITTEN),
             before: start.map_or_else(Pattern::default, |start| before(&series, start)),
-            limit_before: start.and_then(|start| series.limit_at(start - SECOND)),
+            limit_before: start.and_then(|start| {
+                // If it was not seen in time, whoever changed it knew it.
+                let told = mitigation.as_ref().and_then(|change| change.from);
+                series.limit_at(start - SECOND).or(told)
+            }),
             series,
             spells,
             attempts: 0,
@@ -197,11 +203,16 @@ impl Case {
     }
 }
 
-/// From when on the limit is at least `enough`, and stays so: until the end, or
-/// for a while. A trial that is refused is no recovery.
+/// From when on the limit is at least `enough` after it fell, and stays so:
+/// until the end, or for a while. A trial that is refused is no recovery. If it
+/// never fell it always was.
 fn back(steps: &[(i64, f64)], enough: f64, until: i64) -> Option<i64> {
+    let fell = steps.iter().position(|(_, rate)| *rate < enough);
+    let Some(fell) = fell else {
+        return steps.first().map(|(at, _)| *at);
+    };
     let mut since: Option<i64> = None;
-    for (at, rate) in steps {
+    for (at, rate) in steps.iter().skip(fell) {
         match (since, *rate >= enough) {
             (Some(since), false) if at - since >= STAYS => return Some(since),
             (_, false) => since = None,

@@ -1,5 +1,5 @@
 //! The letters of changes. Where several lie too close to be told apart they
-//! share a mark: `B\u{2013}F`.
+//! share a mark, as in B–F.
 
 /// `A` to `Z`, then `A2` to `Z2`, and so on.
 pub fn letter(index: usize) -> String {
@@ -22,7 +22,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// `A`, `B\u{2013}F`.
+    /// `A`, or the first and the last of several.
     pub fn text(&self) -> String {
         match self.first == self.last {
             true => letter(self.first),

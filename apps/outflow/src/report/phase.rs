@@ -56,7 +56,9 @@ pub fn of(start: i64, end: i64, changes: &[Change]) -> Vec<Phase> {
         true => (incident("mitigating"), incident("recovering")),
         false => {
             let slowed = turned(Effect::Slower, start).map(|change| change.at).next();
-            let last = turned(Effect::Slower, start).map(|change| change.at).last();
+            let last = turned(Effect::Slower, start)
+                .map(|change| change.at)
+                .next_back();
             let up = last.and_then(|last| turned(Effect::Faster, last).next());
             (slowed, up.map(|change| change.at))
         }

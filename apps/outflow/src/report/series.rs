@@ -49,6 +49,13 @@ pub struct Series {
     limits: BTreeMap<String, Vec<(i64, f64)>>,
 }
 
+/// What sort of limit it is: of which scopes, and which facet of them.
+fn kind(key: &str) -> Vec<&str> {
+    let (parts, facet) = key.split_once('#').unwrap_or((key, ""));
+    let scope = |part| str::split(part, ':').next().unwrap_or_default();
+    parts.split('/').map(scope).chain([facet]).collect()
+}
+
 impl Series {
     /// That of `destination`.
     pub fn of(history: &History, destination: &str) -> Self {
@@ -96,10 +103,7 @@ impl Series {
         for (key, rates) in &self.limits {
             let known = rates.iter().take_while(|(from, _)| *from <= at).last();
             if let Some((_, rate)) = known {
-                let scope = |part| str::split(part, ':').next().unwrap_or_default();
-                *kinds
-                    .entry(key.split('/').map(scope).collect())
-                    .or_default() += rate;
+                *kinds.entry(kind(key)).or_default() += rate;
             }
         }
         kinds.into_values().reduce(f64::min)

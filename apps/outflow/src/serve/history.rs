@@ -161,8 +161,8 @@ impl Historian {
             }
         };
         let same = |class| class == refusals.class;
-        let errors = events.into_iter().filter_map(|event| event.error);
-        let found = errors.filter(|error| same(error.class)).last();
+        let mut errors = events.into_iter().filter_map(|event| event.error);
+        let found = errors.rfind(|error| same(error.class));
         found.map_or_else(String::new, |error| without_addresses(&error.text))
     }
 
@@ -207,7 +207,8 @@ fn destination_of(key: &LimitKey) -> Option<String> {
         .with(Scope::Account)
         .with(Scope::Ip)
         .with(Scope::Pool);
-    if !key.facet().is_rate() || !key.scopes().without(about).is_empty() {
+    let is_rate = key.facet().is_rate() || key.facet().to_string() == "learnt";
+    if !is_rate || !key.scopes().without(about).is_empty() {
         return None;
     }
     let mut parts = key.parts().iter();

@@ -38,6 +38,32 @@ fn an_incident_has_a_beginning_an_answer_and_an_end() {
     assert_eq!(others, ["b"], "tokens change nothing about the flow");
 }
 
+/// Who answers late has not recovered before.
+#[test]
+fn a_late_answer_is_no_early_recovery() {
+    let (mut history, _) = incident();
+    for slice in &mut history.slices {
+        if slice.destination == "isp:google" && slice.at < NOON + 100 * MINUTE {
+            *slice = super::slice(
+                (slice.at - NOON) / MINUTE,
+                "isp:google",
+                100,
+                u64::from(slice.at >= NOON + 60 * MINUTE) * 50,
+            );
+        }
+    }
+    history.rates = vec![rate(-1, 40.0), rate(90, 5.0), rate(130, 40.0)];
+    let story = story(&history, &[turn(90, "limit.cut", 40.0, 5.0)], Some(0));
+    assert_eq!(story.cases[0].recovered, Some(NOON + 130 * MINUTE + AT));
+    history.rates.truncate(1);
+    let story = super::story(&history, &[], Some(0));
+    assert_eq!(
+        story.cases[0].recovered,
+        Some(NOON + 100 * MINUTE),
+        "no limit fell"
+    );
+}
+
 /// A trial that is refused is neither a recovery nor the end of one.
 #[test]
 fn a_rate_that_does_not_stay_is_not_back() {
@@ -168,6 +194,8 @@ fn limits_of_accounts_add_up_and_the_tightest_kind_counts() {
             of("isp:google", rate(5, 15.0)),
             of("account:b/isp:google", rate(10, 2.0)),
             of("isp:google", rate(12, 15.0)),
+            of("account:a/isp:google#learnt", rate(20, 1.0)),
+            of("account:b/isp:google#learnt", rate(21, 1.5)),
         ],
         ..History::default()
     };
@@ -177,7 +205,13 @@ fn limits_of_accounts_add_up_and_the_tightest_kind_counts() {
     let steps = series.limit_steps(NOON, minute(60));
     assert_eq!(
         steps,
-        [(minute(0), 20.0), (minute(5), 15.0), (minute(10), 12.0)]
+        [
+            (minute(0), 20.0),
+            (minute(5), 15.0),
+            (minute(10), 12.0),
+            (minute(20), 1.0),
+            (minute(21), 2.5),
+        ]
     );
 }
 
