@@ -13,6 +13,7 @@ use outflow_api::Clock;
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::scope::Scope;
 use outflow_core::policy::scope_set::ScopeSet;
+use outflow_core::reply::Enhanced;
 use outflow_core::time::{NANOS_PER_SECOND, Nanos, Wall};
 use outflow_pipeline::Handle;
 use outflow_ports::history::{Attempts, History, RateInForce, Refusal, SLICE_S, Slice, beginning};
@@ -163,7 +164,14 @@ impl Historian {
         let same = |class| class == refusals.class;
         let mut errors = events.into_iter().filter_map(|event| event.error);
         let found = errors.rfind(|error| same(error.class));
-        found.map_or_else(String::new, |error| without_addresses(&error.text))
+        found.map_or_else(String::new, |error| {
+            let code = error
+                .enhanced
+                .map_or_else(String::new, |Enhanced(class, subject, detail)| {
+                    format!("{class}.{subject}.{detail} ")
+                });
+            code + &without_addresses(&error.text)
+        })
     }
 
     /// The rates that changed, or were not written for long where messages
