@@ -4,6 +4,7 @@
 //! rate of messages, on the node's thread.
 
 use outflow_core::engine::action::Alert;
+use outflow_core::engine::learners::Adapted;
 use outflow_core::flow::FlowKey;
 use outflow_core::message_id::MessageId;
 use outflow_telemetry::{Event, Sink};
@@ -101,5 +102,24 @@ fn alerted(alert: &Alert) -> Value {
             json!({ "what": "authentication", "account": account.as_str() })
         }
         Alert::WorkerLost { .. } => json!({ "what": "worker_lost" }),
+        Alert::Adapted(adapted) => {
+            let (what, limit) = (adapted.turn.as_str(), adapted.key.to_string());
+            json!({ "what": what, "limit": limit, "detail": adapted_detail(adapted) })
+        }
     }
+}
+
+/// What is told of a rate that changed by what was learnt, also in the audit.
+pub fn adapted_detail(adapted: &Adapted) -> Value {
+    json!({
+        "from": adapted.from.in_a_second(),
+        "to": adapted.to.in_a_second(),
+        "mode": adapted.mode.as_str(),
+        "reason": adapted.sentence,
+        "evidence": {
+            "refused": adapted.evidence.refused,
+            "of": adapted.evidence.replies,
+            "code": adapted.evidence.code,
+        },
+    })
 }

@@ -60,7 +60,7 @@ fn versioned() -> OpenApiRouter<ApiState> {
         .routes(routes!(lanes::pause))
         .routes(routes!(lanes::resume))
         .routes(routes!(limits::list))
-        .routes(routes!(limits::get))
+        .routes(routes!(limits::get, limits::tune))
         .routes(routes!(dead_list::list))
         .routes(routes!(dead_list::causes))
         .routes(routes!(decide::list, decide::make))

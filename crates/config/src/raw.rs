@@ -29,6 +29,7 @@ pub struct RawSettings {
     pub classes: RawClasses,
     pub retry: RawRetry,
     pub classify: RawClassify,
+    pub control: RawControl,
     pub retention: RawRetention,
     pub log: RawLog,
     pub metrics: RawMetrics,
@@ -177,6 +178,14 @@ pub struct RawDestinations {
 pub struct RawClassify {
     #[serde(default)]
     pub rules: Vec<String>,
+}
+
+/// `[control]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawControl {
+    pub learn: bool,
 }
 
 /// `[retention]`.

@@ -41,6 +41,8 @@ handles! {
     SessionId;
     /// A limit of an account, or of an account at a destination.
     AccountLimitId;
+    /// What learns a rate.
+    LearnerId;
 }
 
 /// A permit in flight. The generation tells a late answer to an old permit

@@ -13,7 +13,19 @@ use crate::entropy::Entropy;
 pub const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A length of time in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub struct Nanos(pub u64);
 
 impl Nanos {

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use outflow_core::account::AccountSpec;
 use outflow_core::class::Class;
-use outflow_core::engine::command::{Command, PauseId};
+use outflow_core::engine::command::{Command, PauseId, Tune};
 use outflow_core::engine::event::Event;
 use outflow_core::engine::explain::Explanation;
 use outflow_core::engine::lend::{Lent, Want};
@@ -236,6 +236,11 @@ impl Control for Handle {
             account,
             counter,
         });
+    }
+
+    fn tune(&self, key: LimitKey, tune: Tune) {
+        let key = Arc::new(key);
+        self.post(Event::Command(Command::Tune { key, tune }));
     }
 
     fn forget(&self, seqs: Vec<Seq>) {

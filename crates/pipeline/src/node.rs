@@ -101,6 +101,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
             Start::Again {
                 limits: recovered.limits,
                 learnt: recovered.learnt,
+                adapted: recovered.adapted,
                 downtime: recovered.downtime,
             }
         };

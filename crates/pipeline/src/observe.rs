@@ -196,7 +196,10 @@ impl Observer {
             Command::RetryAll { matches, .. } => (Sweep::Retry, matches),
             Command::MoveAll { matches, .. } => (Sweep::Move, matches),
             // What becomes of one message is told by its record.
-            Command::Cancel { .. } | Command::Retry { .. } | Command::Drain => return,
+            Command::Cancel { .. }
+            | Command::Retry { .. }
+            | Command::Tune { .. }
+            | Command::Drain => return,
         };
         self.emit(Event::Swept { action, matches });
     }
@@ -270,6 +273,7 @@ impl Observer {
             | Record::Hastened { .. }
             | Record::Forgotten { .. }
             | Record::Learnt { .. }
+            | Record::Adapted { .. }
             | Record::Reservation { .. } => return,
         };
         let Some(key) = engine.flow_key(flow) else {

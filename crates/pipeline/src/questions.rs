@@ -10,11 +10,12 @@ use outflow_core::engine::Engine;
 use outflow_core::engine::explain::Explanation;
 use outflow_core::engine::meters::AccountMeter;
 use outflow_core::engine::view;
+use outflow_core::limit::spec::Rate;
 use outflow_core::message::{Seq, State};
 use outflow_core::policy::scope_set::ScopeSet;
 use outflow_core::schedule::waits::Waits;
 use outflow_core::tally::{Counter, Window};
-use outflow_core::time::{Nanos, Now};
+use outflow_core::time::Now;
 use outflow_ports::ledger::Ledger;
 use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page, TallyView};
 use outflow_ports::resolver::Resolver;
@@ -199,17 +200,20 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
 }
 
 fn shown(limit: view::LimitView) -> LimitView {
-    let rate = limit.spec.shape().rate.map(|rate| {
-        let seconds = Nanos(rate.per.0.max(1)).as_secs_f64();
-        f64::from(rate.count) / seconds
-    });
+    let rate = limit.spec.shape().rate.map(Rate::in_a_second);
+    let rate = limit.learnt.as_ref().map(|it| it.rate).or(rate);
+    let spec = match &limit.learnt {
+        Some(learnt) => outflow_core::adapt::shown_rate(learnt.rate),
+        None => limit.spec.to_string(),
+    };
     LimitView {
         key: limit.key,
-        spec: limit.spec.to_string(),
+        spec,
         tokens: limit.tokens,
         capacity: limit.capacity,
         rate,
         waiters: limit.waiters,
         next_grant: limit.next_grant,
+        learnt: limit.learnt,
     }
 }

@@ -2,10 +2,11 @@
 //! registry before it comes here.
 
 use outflow_core::account::AccountSpec;
-use outflow_core::engine::command::PauseId;
+use outflow_core::engine::command::{PauseId, Tune};
 use outflow_core::flow::FlowKey;
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
+use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
 use outflow_core::tally::Counter;
@@ -68,6 +69,9 @@ pub trait Control: Send + Sync {
     /// Something was heard of a message that was sent through an account: it
     /// bounced later, was complained of, opened or clicked.
     fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter);
+
+    /// Take a rate that is learnt in hand, or let go of it.
+    fn tune(&self, key: LimitKey, tune: Tune);
 
     /// Dead letters that are no longer kept: replayed or discarded.
     fn forget(&self, seqs: Vec<Seq>);

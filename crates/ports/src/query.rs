@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use outflow_core::class::Class;
 use outflow_core::engine::explain::Explanation;
+pub use outflow_core::engine::view::LearntView;
 use outflow_core::flow::FlowKey;
 use outflow_core::message::{Seq, State};
 use outflow_core::name::Name;
@@ -106,6 +107,8 @@ pub struct LimitView {
     pub waiters: [u64; Class::ALL.len()],
     /// When it admits again; none if it does now, or nobody knows.
     pub next_grant: Option<Wall>,
+    /// What was learnt, if its rate is.
+    pub learnt: Option<LearntView>,
 }
 
 /// What was counted lately of one thing: `isp:google`, `account:ses-1`,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use outflow_core::engine::SavedLimit;
 use outflow_core::engine::action::Record;
 use outflow_core::engine::event::Event;
+use outflow_core::engine::learners::Lore;
 use outflow_core::flow::FlowKey;
 use outflow_core::handle::{AppendNo, FlowId};
 use outflow_core::message::{Head, Recipient, Seq};
@@ -110,6 +111,8 @@ pub struct Recovered {
     /// Until when the far end asked to be left alone, by what it spoke of. What
     /// has passed may be left out.
     pub learnt: BTreeMap<LimitKey, Wall>,
+    /// What was learnt of rates.
+    pub adapted: BTreeMap<LimitKey, Lore>,
     /// How long the process was away since its last record, at least.
     pub downtime: Nanos,
     /// Whether this is the first start.

@@ -52,6 +52,9 @@ pub struct Scenario {
     /// Where the counts of limits live.
     #[serde(default)]
     pub ledger: Ledger,
+    /// Whether nodes learn what networks take from what they refuse.
+    #[serde(default)]
+    pub learn: bool,
     /// What limits keep for the classes above.
     #[serde(default)]
     pub headroom: HeadroomData,

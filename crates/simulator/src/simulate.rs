@@ -67,7 +67,9 @@ pub fn run_broken(
         heads_per_flow: u64::from(HEADS_MAX),
         // Beside those of its domains, a destination has flows of its own.
         flows_extra: if by_domain { 64 } else { 0 },
-        limits_extra: 0,
+        // What is learnt is learnt for pairs of accounts and networks, and for
+        // few things besides.
+        limits_extra: if scenario.learn { 1_000 } else { 0 },
         in_flight: u64::from(sessions) * u64::from(scenario.nodes.max(1)),
         sessions: u64::from(sessions),
         queued: 100_000,

@@ -127,6 +127,7 @@ impl<'a, O: Observer> World<'a, O> {
             .collect();
         let traffic = Traffic::new(&scenario.traffic, seed, scenario.duration.0);
         let settings = Settings {
+            learns: scenario.learn,
             leased,
             delivery_deadline: DELIVERY_DEADLINE,
             ..Settings::default()

@@ -146,6 +146,8 @@ impl Store for EmbeddedStore {
         let limits = limits.map(|(key, reserved)| (key.clone(), reserved.limit.clone()));
         let learnt = self.index.learnt.iter();
         let learnt = learnt.map(|(key, (until, _))| (key.clone(), *until));
+        let adapted = self.index.adapted.iter();
+        let adapted = adapted.map(|(key, (lore, _))| (key.clone(), lore.clone()));
         let boot = BootTime {
             id: self.settings.boot.id(),
             time: self.settings.boot.time(),
@@ -154,6 +156,7 @@ impl Store for EmbeddedStore {
             flows: flows.collect(),
             limits: limits.collect(),
             learnt: learnt.collect(),
+            adapted: adapted.collect(),
             downtime: self
                 .last_record
                 .map_or(Nanos::ZERO, |last| last.downtime(now, boot)),

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use outflow_core::engine::action::Alert;
+use outflow_core::engine::learners::Turn;
 use outflow_core::flow::FlowKey;
 use outflow_core::message_id::MessageId;
 use outflow_core::retry::dead_letter::LastError;
@@ -253,6 +254,12 @@ fn describe_alert(line: &mut Line<'_>, alert: &Alert) {
             "the far end does not know or trust this account"
         }
         Alert::WorkerLost { .. } => "a delivery got no answer by its deadline",
+        Alert::Adapted(adapted) => {
+            line.show("limit", &adapted.key);
+            line.text("turn", adapted.turn.as_str());
+            line.text("mode", adapted.mode.as_str());
+            &adapted.sentence
+        }
     };
     line.text("text", what);
 }
@@ -262,6 +269,10 @@ pub fn level(event: &Event<'_>) -> Level {
     match event {
         Event::Alert(Alert::StoreFailing | Alert::Authentication { .. }) => Level::Error,
         Event::Alert(Alert::StoreRecovered) => Level::Info,
+        Event::Alert(Alert::Adapted(adapted)) => match adapted.turn {
+            Turn::Stopped | Turn::Cut | Turn::Learnt => Level::Warn,
+            Turn::Raised | Turn::Resumed => Level::Info,
+        },
         Event::Dns { is_away: true } | Event::Ledger { is_away: true, .. } => Level::Warn,
         Event::Alert(_) | Event::Died { .. } | Event::IntakeRefused { .. } => Level::Warn,
         Event::Requested(request) if request.status >= 500 => Level::Warn,
@@ -307,6 +318,7 @@ pub fn name(event: &Event<'_>) -> &'static str {
         Event::Alert(Alert::LedgerAway { .. }) => "ledger_away",
         Event::Alert(Alert::Authentication { .. }) => "authentication",
         Event::Alert(Alert::WorkerLost { .. }) => "worker_lost",
+        Event::Alert(Alert::Adapted(_)) => "adapted",
         Event::Committed(_) => "committed",
         Event::PolicyChanged => "policy_changed",
         Event::AccountChanged { .. } => "account_changed",

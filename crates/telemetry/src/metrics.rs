@@ -40,12 +40,13 @@ pub(crate) const CAUSES: [DeathCause; 4] = [
 ];
 
 /// What alerts are called.
-pub(crate) const ALERTS: [&str; 5] = [
+pub(crate) const ALERTS: [&str; 6] = [
     "store_failing",
     "store_recovered",
     "ledger_away",
     "authentication",
     "worker_lost",
+    "adapted",
 ];
 
 /// Counters by channel and class, and one thing more.
@@ -143,6 +144,7 @@ impl Metrics {
             Alert::LedgerAway { .. } => 2,
             Alert::Authentication { .. } => 3,
             Alert::WorkerLost { .. } => 4,
+            Alert::Adapted(_) => 5,
         };
         add(self.alerts.get(at), 1);
         match alert {

@@ -70,6 +70,7 @@ impl Named {
             spec: self.spec.clone(),
             headroom: self.headroom,
             when_away: self.when_away,
+            learning: None,
         }
     }
 }

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outflow_core::account::AccountSpec;
 use outflow_core::classify::Rules;
-use outflow_core::engine::command::{Command, PauseId};
+use outflow_core::engine::command::{Command, PauseId, Tune};
 use outflow_core::engine::event::Event;
 use outflow_core::flow::FlowKey;
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
+use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
 use outflow_core::tally::Counter;
@@ -148,6 +149,10 @@ impl Control for Gate {
 
     fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter) {
         self.handle.heard(key, account, counter);
+    }
+
+    fn tune(&self, key: LimitKey, tune: Tune) {
+        self.handle.tune(key, tune);
     }
 
     fn forget(&self, seqs: Vec<Seq>) {

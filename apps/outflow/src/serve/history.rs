@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outflow_api::Clock;
+use outflow_core::policy::facet::Facet;
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::scope::Scope;
 use outflow_core::policy::scope_set::ScopeSet;
@@ -215,7 +216,7 @@ fn destination_of(key: &LimitKey) -> Option<String> {
         .with(Scope::Account)
         .with(Scope::Ip)
         .with(Scope::Pool);
-    let is_rate = key.facet().is_rate() || key.facet().to_string() == "learnt";
+    let is_rate = key.facet().is_rate() || *key.facet() == Facet::Learnt;
     if !is_rate || !key.scopes().without(about).is_empty() {
         return None;
     }

@@ -4,13 +4,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use outflow_api::Clock as _;
 use outflow_config::Settings;
 use outflow_config::valid::machine;
+use outflow_ports::registry::Registry;
 use outflow_telemetry::catalogue::Level;
 use outflow_telemetry::logs::Format;
 use outflow_telemetry::metrics::Bounds;
 use outflow_telemetry::writer::Writer;
 use outflow_telemetry::{AttemptLog, Lately, LogSettings, Logs, Metrics};
+
+use super::audit_trail::AuditTrail;
+use super::wiring::SystemClock;
 
 /// A log that cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +36,8 @@ pub struct Telling {
     pub attempts: Option<Arc<AttemptLog>>,
     /// What was sent where lately.
     pub lately: Arc<Lately>,
+    /// What rules did, for the audit.
+    pub trail: Option<Arc<AuditTrail>>,
 }
 
 impl Telling {
@@ -66,6 +73,16 @@ impl Telling {
             logs: Arc::new(Logs::new(log, writer)),
             attempts: attempts.transpose()?,
             lately: Arc::new(Lately::new(bounds.destinations)),
+            trail: None,
+        })
+    }
+
+    /// Writes what rules do into the audit as well.
+    pub fn audited(self, registry: Arc<dyn Registry>) -> io::Result<Self> {
+        let trail = AuditTrail::start(registry, || SystemClock.now())?;
+        Ok(Self {
+            trail: Some(Arc::new(trail)),
+            ..self
         })
     }
 }

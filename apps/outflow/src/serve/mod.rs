@@ -4,10 +4,11 @@
 //! [`server`] and [`wiring`] (everything put together), [`gate`] (what is in
 //! force before the first send); the node's ports: [`timed_store`], [`transports`], [`troubles`] and
 //! [`accounts`] with [`relays`] and [`exchangers`], [`resolver`]; what is told:
-//! [`logs`] and [`paced`], [`metrics`], [`health`], [`history`], [`dns_watch`], [`deliveries`]; [`submission`] (messages
+//! [`logs`] and [`paced`], [`metrics`], [`health`], [`history`], [`dns_watch`], [`deliveries`], [`audit_trail`]; [`submission`] (messages
 //! over SMTP); [`throttle`] (limits for others); [`files`], [`memory`], [`tls`], [`unbuilt`].
 
 pub mod accounts;
+pub mod audit_trail;
 pub mod deliveries;
 pub mod dns_watch;
 pub mod exchangers;

@@ -145,6 +145,9 @@ impl Server {
         let wake = Arc::new(move || waker.wake());
         let (store, opened) = EmbeddedStore::open(&data_dir, store_settings(settings), wake)?;
         let telling = Telling::open(settings, log)?;
+        let telling = telling
+            .audited(store.registry())
+            .map_err(ServeError::System)?;
         let token = files::admin_token(&data_dir, &*store.registry(), SystemClock.now())?;
         let listener = &settings.server.listener;
         let sandbox = sandbox(settings)?;

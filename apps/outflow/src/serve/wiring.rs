@@ -89,6 +89,7 @@ impl Wiring {
             Arc::clone(&telling.lately) as _,
         ];
         sinks.extend(telling.attempts.clone().map(|log| log as _));
+        sinks.extend(telling.trail.clone().map(|trail| trail as _));
         let sink: Arc<dyn Sink> = Arc::new(Sinks(sinks));
         let troubles = Troubles::default();
         let smtp = smtp(runtime, &node, Arc::clone(&sink), troubles.clone());

@@ -19,6 +19,7 @@ mod failing_disk;
 mod first;
 mod fleet;
 mod fuzz_corpus;
+mod hidden_limits;
 mod kills;
 mod limits;
 mod logins;

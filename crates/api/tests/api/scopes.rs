@@ -71,6 +71,7 @@ const TABLE: &[(&str, &str, Who)] = &[
     ("post", "/api/v1/lanes/{lane}/resume", Who::Operate),
     ("get", "/api/v1/limits", Who::Operate),
     ("get", "/api/v1/limits/{key}", Who::Operate),
+    ("patch", "/api/v1/limits/{key}", Who::Operate),
     ("post", "/api/v1/throttle/acquire", Who::Submit),
     ("post", "/api/v1/throttle/release", Who::Submit),
     ("post", "/api/v1/throttle/pause", Who::Submit),

@@ -14,11 +14,12 @@ use outflow_api::{
 };
 use outflow_config::Account;
 use outflow_core::account::AccountSpec;
-use outflow_core::engine::command::PauseId;
+use outflow_core::engine::command::{PauseId, Tune};
 use outflow_core::engine::explain::Explanation;
 use outflow_core::flow::FlowKey;
 use outflow_core::message::{Seq, State};
 use outflow_core::name::Name;
+use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
 use outflow_core::tally::Counter;
@@ -78,6 +79,8 @@ pub struct NodeState {
     pub limits: Vec<LimitView>,
     pub policies: Policies,
     /// What was heard of messages later.
+    /// Rates that were taken in hand.
+    pub tuned: Vec<(LimitKey, Tune)>,
     pub heard: Vec<(FlowKey, Option<Name>, Counter)>,
     pub accounts: BTreeMap<String, AccountSpec>,
     pub pauses: BTreeMap<u64, (Match, Option<Wall>)>,
@@ -287,6 +290,10 @@ impl Control for Node {
     fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter) {
         let mut state = self.state.lock().unwrap();
         state.heard.push((key, account, counter));
+    }
+
+    fn tune(&self, key: LimitKey, tune: Tune) {
+        self.state.lock().unwrap().tuned.push((key, tune));
     }
 
     fn forget(&self, seqs: Vec<Seq>) {

@@ -84,6 +84,11 @@ pub const ROOT: &[Key] = &[
         "What the answers of far ends mean.",
     ),
     Key::new(
+        "control",
+        Form::Table(retry::CONTROL),
+        "What is learnt from refusals.",
+    ),
+    Key::new(
         "retention",
         Form::Table(server::RETENTION),
         "How long things are kept.",

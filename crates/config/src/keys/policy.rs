@@ -26,8 +26,8 @@ pub const POLICY: &[Key] = &[
     Key::new(
         "max_rate",
         Form::PlainRate,
-        "Where learning may take the rate from `rate`. Rates are not learnt yet: it is checked \
-         and kept, and `rate` is the cap.",
+        "Where learning may take the rate, which begins at `rate` then. Without it `rate` is \
+         the cap, and learning only goes below it.",
     )
     .example("\"20/s\"")
     .aside(),

@@ -111,6 +111,16 @@ pub const CLASSIFY: &[Key] = &[Key::new(
 )
 .example("[\"/etc/outflow/replies.toml\"]")];
 
+/// `[control]`.
+pub const CONTROL: &[Key] = &[Key::new(
+    "learn",
+    Form::Flag,
+    "Whether the rate of an account at a destination (or of a sending domain there, or of a \
+     tenant) is learnt once the far end refuses something for its rate or for our standing. \
+     Rates of policies with `max_rate` are learnt anyway. See docs/control.md.",
+)
+.default("true")];
+
 const HEADROOM: Key = Key::new(
     "headroom",
     Form::Share,

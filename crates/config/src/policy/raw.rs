@@ -116,6 +116,7 @@ impl From<&Policy> for RawPolicy {
         Self {
             matches: Some(terms(&policy.matches)),
             rate,
+            max_rate: policy.max_rate.map(|rate| Written::from(text::rate(rate))),
             burst: policy.burst,
             limits: (!limits.is_empty()).then_some(limits),
             concurrency: policy.concurrency,

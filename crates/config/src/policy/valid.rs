@@ -1,7 +1,8 @@
 //! A policy that can be enforced.
 //!
-//! `rate` is the rate in force. `max_rate` and a mitigation are kept beside it:
-//! they say how the rate may change later, and by whom, not what it is now.
+//! `rate` is the rate in force, or with `max_rate` where learning begins. A
+//! mitigation is kept beside it: it says how the rate may change later, and by
+//! whom, not what it is now.
 
 use outflow_core::limit::parse;
 use outflow_core::limit::spec::{LimitSpec, Rate};
@@ -19,8 +20,6 @@ use crate::written::Written;
 pub struct ValidPolicy {
     /// What is enforced now.
     pub policy: Policy,
-    /// The rate may be learnt up to this; without it `rate` is the cap.
-    pub max_rate: Option<Rate>,
     /// Why it overrides another for a while, if it does.
     pub mitigation: Option<Mitigation>,
 }
@@ -87,6 +86,7 @@ impl RawPolicy {
         let policy = Policy {
             matches,
             rate,
+            max_rate: None,
             burst: raw.burst,
             spaced,
             limits: limits
@@ -102,8 +102,9 @@ impl RawPolicy {
         {
             problems.add(place_of(&error), error.to_string());
         }
+        let mut policy = policy;
+        policy.max_rate = max_rate(&raw, rate, &mut problems);
         let valid = ValidPolicy {
-            max_rate: max_rate(&raw, rate, &mut problems),
             mitigation: mitigation(&raw, &mut problems),
             policy,
         };

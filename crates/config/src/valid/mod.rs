@@ -75,6 +75,8 @@ pub struct Settings {
     pub retry: Retry,
     /// Files of rules that say what answers of far ends mean, in order.
     pub classify_rules: Vec<PathBuf>,
+    /// Whether rates are learnt from refusals where no policy says so.
+    pub learns: bool,
     /// How long things are kept.
     pub retention: Retention,
     /// What is logged.
@@ -116,6 +118,7 @@ impl Settings {
             headroom: traffic::headroom(&raw.classes, problems),
             retry: retry::of(&raw.retry, problems),
             classify_rules: raw.classify.rules.iter().map(PathBuf::from).collect(),
+            learns: raw.control.learn,
             retention: machine::retention(&raw.retention),
             log: machine::log(&raw.log),
             metrics: machine::metrics(&raw.metrics),
@@ -145,6 +148,7 @@ impl Settings {
             retry_budget: (self.retry.budget_permille, self.retry.budget_floor),
             delivery_deadline: self.retry.uncertain_after,
             leased: self.ledger.url.is_some(),
+            learns: self.learns,
             ..engine::Settings::default()
         }
     }

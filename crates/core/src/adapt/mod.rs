@@ -29,6 +29,7 @@ pub mod signal;
 mod surge;
 
 pub use saved::{Saved, Unreadable};
+pub use sentence::shown as shown_rate;
 pub use settings::{Profile, Settings};
 pub use signal::{Cause, Explicit, Signal};
 
@@ -61,6 +62,36 @@ pub enum Mode {
     Block,
     /// Staying at what a window from full hour to full hour allows.
     Window,
+}
+
+/// What a controller went by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// So many were refused ...
+    pub refused: u32,
+    /// ... of so many.
+    pub replies: u32,
+    /// The code of the last refusal; none if it had none.
+    pub code: u16,
+}
+
+impl Mode {
+    /// The word used in the API and in the audit.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prove => "prove",
+            Self::Trial => "trial",
+            Self::Cruise => "cruise",
+            Self::Pause => "pause",
+            Self::Block => "block",
+            Self::Window => "window",
+        }
+    }
+
+    /// Whether nothing flows but single messages that ask.
+    pub const fn is_stop(self) -> bool {
+        matches!(self, Self::Pause | Self::Block)
+    }
 }
 
 /// What may be sent.
@@ -340,6 +371,16 @@ impl Controller {
         }
         if self.rate > settings.cap() {
             self.change(at, settings.cap(), Mode::Prove);
+        }
+    }
+
+    /// Of the replies since the rate last changed: how many were refused, of
+    /// how many, and the code of the last refusal.
+    pub const fn evidence(&self) -> Evidence {
+        Evidence {
+            refused: self.judge.refused,
+            replies: self.judge.replies,
+            code: self.last_code,
         }
     }
 

@@ -100,8 +100,9 @@ impl Controller {
 }
 
 /// A rate as people read it.
-fn shown(rate: f64) -> String {
+pub fn shown(rate: f64) -> String {
     match rate {
+        rate if rate <= 0.0 => "nothing".to_owned(),
         rate if rate >= 100.0 => format!("{rate:.0}/s"),
         rate if rate >= 1.0 => format!("{rate:.2}/s"),
         rate if rate >= 1.0 / 60.0 => format!("{:.2}/min", rate * 60.0),

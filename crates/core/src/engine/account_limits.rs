@@ -11,8 +11,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::feed::Feed;
+use super::learners::Lessons;
 use crate::class::Class;
-use crate::handle::{AccountId, AccountLimitId, LaneId};
+use crate::handle::{AccountId, AccountLimitId, LaneId, LearnerId};
 use crate::limit::need::Need;
 use crate::limit::{Kind, Limit, Until};
 use crate::policy::applied::Applied;
@@ -36,6 +37,8 @@ pub(super) struct AccountLimit {
     pub key: Arc<LimitKey>,
     pub limit: Limit,
     pub feed: Option<Feed>,
+    /// Who says at which pace it goes, if that is learnt.
+    pub learner: Option<LearnerId>,
     /// Usually one; an IP or a brand may be that of several accounts. None if
     /// the last one left: it counts on until it is idle.
     pub owners: Vec<Owner>,
@@ -89,7 +92,13 @@ impl AccountLimits {
     }
 
     /// Adds a limit that nobody owns yet.
-    pub fn add(&mut self, key: LimitKey, limit: Limit, mut feed: Option<Feed>) -> AccountLimitId {
+    pub fn add(
+        &mut self,
+        key: LimitKey,
+        limit: Limit,
+        mut feed: Option<Feed>,
+        learner: Option<LearnerId>,
+    ) -> AccountLimitId {
         let (id, last_request) = self.free.pop().unwrap_or_else(|| {
             let next = u32::try_from(self.slab.len()).expect("fewer than 2^32 limits");
             self.slab.push(None);
@@ -105,6 +114,7 @@ impl AccountLimits {
                 key,
                 limit,
                 feed,
+                learner,
                 owners: Vec::new(),
                 hungry: false,
             });
@@ -246,7 +256,7 @@ impl AccountLimits {
     }
 
     /// Takes a message's cost from all limits of an owner; those that count
-    /// what is in flight join `held`.
+    /// what is in flight join `held`, what is learnt joins `lessons`.
     pub fn take(
         &mut self,
         now: &Now,
@@ -254,6 +264,7 @@ impl AccountLimits {
         class: Class,
         cost: u32,
         held: &mut Vec<AccountLimitId>,
+        lessons: &mut Lessons,
     ) {
         let Some(owned) = self.owners.get(&owner) else {
             return;
@@ -263,6 +274,9 @@ impl AccountLimits {
                 entry.limit.take(now, class, cost);
                 if entry.limit.shape().kind == Kind::Concurrency {
                     held.push(id);
+                }
+                if let Some(learner) = entry.learner {
+                    lessons.add(learner);
                 }
                 if entry.owners.len() > 1 {
                     self.changed

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::class::Class;
+use crate::engine::learners::{Adapted, Lore};
 use crate::flow::FlowKey;
 use crate::handle::{AccountId, AppendNo, FlowId, LaneId, LimitId, PermitId, SessionRef};
 use crate::limit::saved::Saved;
@@ -170,6 +171,9 @@ pub enum Record {
         saved: Saved,
         block: u32,
     },
+    /// All that is known of a rate that is learnt; the last such record of a
+    /// key counts.
+    Adapted { key: Arc<LimitKey>, lore: Box<Lore> },
     /// What was reserved of a limit need not be kept any more: a fresh one
     /// knows as much.
     Forgotten { key: Arc<LimitKey> },
@@ -220,6 +224,8 @@ pub enum Alert {
     LedgerAway { key: Arc<LimitKey> },
     /// The far end does not know or trust us; recipients are not to blame.
     Authentication { account: Name },
+    /// A rate changed by what was learnt.
+    Adapted(Box<Adapted>),
     /// A delivery got no answer by its deadline.
     WorkerLost { permit: PermitId },
 }

@@ -1,14 +1,34 @@
 //! What operators and programs ask of a running engine.
 
+use std::sync::Arc;
+
 use crate::handle::FlowId;
+use crate::limit::spec::Rate;
 use crate::message::Seq;
 use crate::name::Name;
+use crate::policy::key::LimitKey;
 use crate::policy::matcher::Match;
 use crate::time::Wall;
 
 /// A pause, as its owner names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PauseId(pub u64);
+
+/// What an operator does with a rate that is learnt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tune {
+    /// Hold it at this, until a time or for good.
+    Pin {
+        /// At what.
+        rate: Rate,
+        /// Until when.
+        until: Option<Wall>,
+    },
+    /// Let it go its own way again.
+    Unpin,
+    /// Forget all that was learnt.
+    Reset,
+}
 
 /// One request.
 #[derive(Clone, Debug)]
@@ -41,6 +61,8 @@ pub enum Command {
         pool: Name,
         through: Seq,
     },
+    /// Take a rate that is learnt in hand, or let go of it.
+    Tune { key: Arc<LimitKey>, tune: Tune },
     /// Finish what is in flight and send nothing more.
     Drain,
 }

@@ -140,6 +140,7 @@ impl Outlet for Counter {
             account,
             session,
             held,
+            mut lessons,
         } = taken.expect("a gate that is open has an account to give");
         let flow = self.flows.get_mut(id)?;
         flow.heads.pop_front();
@@ -159,6 +160,10 @@ impl Outlet for Counter {
             self.recipients.take(now, &visit);
         }
         let slots = flow.slots.clone();
+        for id in flow.lessons.iter() {
+            lessons.add(id);
+        }
+        self.maker.learners.sent(now, &lessons);
         flow.page(id, &mut self.actions);
         let next = flow.heads.front().map(|head| head.cost);
         let permit = Permit {
@@ -169,6 +174,7 @@ impl Outlet for Counter {
             sent_at: now.mono,
             slots,
             held,
+            lessons,
         };
         let deadline = now.mono + self.settings.delivery_deadline;
         let permit = self.permits.issue(permit, deadline);

@@ -167,6 +167,11 @@ impl Engine {
         }
     }
 
+    /// What was counted lately of this key.
+    pub fn tally(&self, key: &LimitKey) -> Option<&Tally> {
+        self.counts.0.get(key)
+    }
+
     /// What was counted lately, by key.
     pub fn tallies(&self) -> impl Iterator<Item = (&Arc<LimitKey>, &Tally)> {
         self.counts.iter()

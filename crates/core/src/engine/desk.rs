@@ -24,6 +24,7 @@ use self::cost::Regime;
 use super::account_limits::{AccountLimits, Owner};
 use super::counts::Places;
 use super::holdups::{AtGates, ByClass, Holdups};
+use super::learners::Lessons;
 use super::limits::Maker;
 use crate::account::AccountSpec;
 use crate::class::Class;
@@ -100,6 +101,8 @@ pub(super) struct Taken {
     pub session: SessionRef,
     /// Limits of the account that hold a slot for it.
     pub held: Box<[AccountLimitId]>,
+    /// What its reply teaches of the account's rates.
+    pub lessons: Lessons,
 }
 
 /// Lanes, accounts and pools.
@@ -301,10 +304,11 @@ impl Desk {
         if let Some(lane) = self.lanes.get_mut(lane.index()) {
             lane.sent += 1;
         }
-        let mut held = Vec::new();
+        let (mut held, mut lessons) = (Vec::new(), Lessons::default());
         for owner in [Owner::Account(account), Owner::Pair(account, lane)] {
             if self.limits.has(owner) {
-                self.limits.take(now, owner, class, cost, &mut held);
+                self.limits
+                    .take(now, owner, class, cost, &mut held, &mut lessons);
                 self.refresh(now, owner);
             }
         }
@@ -313,6 +317,7 @@ impl Desk {
             account,
             session: SessionRef { pool: id, session },
             held: held.into_boxed_slice(),
+            lessons,
         })
     }
 

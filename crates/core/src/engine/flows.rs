@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::action::Action;
 use super::budgets::FlowBudgets;
 use super::counts::Places;
+use super::learners::Lessons;
 use super::recipients::RecipientRules;
 use crate::flow::FlowKey;
 use crate::handle::{FlowId, LaneId};
@@ -60,6 +61,8 @@ pub(super) struct Flow {
     pub cost_max: u32,
     /// Where its replies are counted, once there was one.
     pub tallies: Option<Places>,
+    /// What its replies teach of rates.
+    pub lessons: Lessons,
 }
 
 impl Flow {
@@ -79,6 +82,7 @@ impl Flow {
             pauses: 0,
             cost_max: u32::MAX,
             tallies: None,
+            lessons: Lessons::default(),
         }
     }
 

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::feed::Feed;
+use super::learners::{Learners, Lore};
 use crate::handle::PlaceId;
 use crate::limit::saved::Saved;
 use crate::limit::spec::LimitSpec;
@@ -41,6 +42,8 @@ pub enum Start {
         limits: BTreeMap<LimitKey, SavedLimit>,
         /// Until when the far end asked to be left alone.
         learnt: BTreeMap<LimitKey, Wall>,
+        /// What was learnt of rates.
+        adapted: BTreeMap<LimitKey, Lore>,
         /// From the last record to now, at least.
         downtime: Nanos,
     },
@@ -53,19 +56,33 @@ pub(super) struct Maker {
     leased: bool,
     start: Start,
     started_at: Mono,
+    /// Rates that are learnt.
+    pub learners: Learners,
 }
 
 impl Maker {
-    pub fn new(leased: bool, start: Start, started_at: Mono) -> Self {
+    pub fn new(leased: bool, mut start: Start, now: &Now) -> Self {
+        let learners = match &mut start {
+            Start::Fresh => Learners::default(),
+            Start::Again {
+                adapted, downtime, ..
+            } => Learners::again(now, std::mem::take(adapted), *downtime),
+        };
         Self {
             leased,
             start,
-            started_at,
+            started_at: now.mono,
+            learners,
         }
     }
 
     /// A limit with its feed, if it spends what it is given.
     pub fn make(&mut self, now: &Now, applied: &Applied) -> (Limit, Option<Feed>) {
+        if let Some(learner) = self.learners.of(now, applied)
+            && let Some(limit) = self.learners.limit(now, learner, self.fill())
+        {
+            return (limit, None);
+        }
         let limit = self.make_limit(now, applied);
         let feed = Feed::of(&limit, &applied.key, applied.when_away);
         (limit, feed)
@@ -183,6 +200,9 @@ impl FlowLimits {
                 }
             }
             self.unused.remove(&place);
+            if maker.learners.of(now, applied).is_some() {
+                return place;
+            }
             schedule.set_headroom(place, applied.headroom);
             let changed = schedule
                 .limit(place)

@@ -28,6 +28,8 @@ pub(crate) mod feed;
 mod feeding;
 mod flows;
 mod holdups;
+mod learn;
+pub mod learners;
 pub mod lend;
 mod limits;
 mod matching;
@@ -88,6 +90,9 @@ pub struct Settings {
     pub delivery_deadline: Nanos,
     /// Whether limits are leased from a ledger.
     pub leased: bool,
+    /// Whether rates are learnt where something was refused, though no policy
+    /// says so.
+    pub learns: bool,
     /// How pools keep their sessions.
     pub pool: PoolSettings,
 }
@@ -100,6 +105,7 @@ impl Default for Settings {
             retry_budget: (200, 10),
             delivery_deadline: Nanos::from_secs(600),
             leased: false,
+            learns: true,
             pool: PoolSettings::default(),
         }
     }
@@ -153,9 +159,14 @@ pub struct Engine {
 
 impl Engine {
     /// An engine without flows and accounts.
-    pub fn new(settings: Settings, policies: Policies, start: Start, now: &Now) -> Self {
+    pub fn new(settings: Settings, mut policies: Policies, start: Start, now: &Now) -> Self {
+        if let Start::Again { adapted, .. } = &start {
+            for (key, lore) in adapted {
+                policies.learn(key.clone(), lore.learning);
+            }
+        }
         let (permille, floor) = settings.retry_budget;
-        let maker = Maker::new(settings.leased, start, now.mono);
+        let maker = Maker::new(settings.leased, start, now);
         let counter = Counter {
             settings,
             flows: Flows::default(),
@@ -249,7 +260,8 @@ impl Engine {
                 counter,
             } => self.count_later(now, &key, account.as_ref(), counter),
             Event::PolicyChanged { policies } => {
-                self.counter.policies = *policies;
+                let before = std::mem::replace(&mut self.counter.policies, *policies);
+                self.counter.policies.keep_learning(before);
                 self.review_accounts();
             }
             Event::AccountChanged { account } => self.set_account(now, *account),
@@ -271,6 +283,7 @@ impl Engine {
             self.looked_at = place;
         }
         self.counter.desk.wake(now);
+        self.counter.maker.learners.wake(now);
         while let Some(permit) = self.counter.permits.overdue(now.mono) {
             let alert = action::Alert::WorkerLost { permit };
             self.counter.actions.push(Action::Alert { alert });
@@ -293,6 +306,7 @@ impl Engine {
         self.go_round(now);
         self.sweep(now);
         loop {
+            self.follow_learners(now);
             let done = self.schedule.run(now, &mut budget, &mut self.counter);
             self.feed(now);
             self.tell_pools(now);
@@ -319,6 +333,7 @@ impl Engine {
         self.schedule
             .next_wake()
             .min(desk)
+            .min(counter.maker.learners.next_wake())
             .min(counter.permits.next_wake())
             .min(counter.appends.next_wake())
             .min(pause_end)
@@ -507,6 +522,7 @@ impl Engine {
                 self.sweeps
                     .push_back(Sweep::relocate(matches, pool, through));
             }
+            Command::Tune { key, tune } => self.tune(now, &key, tune),
             Command::Drain => self.counter.draining = true,
         }
     }

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use super::learners::Lessons;
 use crate::handle::{AccountId, AccountLimitId, FlowId, PermitId, SessionRef};
 use crate::message::{Head, Seq};
 use crate::schedule::place::PlaceId;
@@ -23,6 +24,8 @@ pub(super) struct Permit {
     pub slots: Box<[PlaceId]>,
     /// Concurrency limits of the account that hold a slot for it.
     pub held: Box<[AccountLimitId]>,
+    /// Whom its reply teaches.
+    pub lessons: Lessons,
 }
 
 /// All deliveries in flight.

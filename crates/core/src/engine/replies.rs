@@ -37,6 +37,7 @@ impl Engine {
         let to = key.as_ref().map(|key| &key.destination);
         let outcome = self.rules.classify(to, reply, head.attempts);
         self.count_reply(now, &permit, reply, &outcome);
+        self.teach(now, &permit, reply, &outcome);
         self.tell_account(now, &permit, &outcome);
         let Some(key) = key else {
             return;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::action::Action;
+use super::learners::Lessons;
 use super::recipients;
 use crate::account::AccountSpec;
 use crate::destination::Destination;
@@ -105,6 +106,12 @@ impl Engine {
                 self.limits.join(now, applied, &mut self.schedule, maker)
             })
             .collect();
+        let mut lessons = Lessons::default();
+        let learners = &self.counter.maker.learners;
+        let learnt = applied.iter().filter(|applied| applied.learning.is_some());
+        for id in learnt.filter_map(|applied| learners.find(&applied.key)) {
+            lessons.add(id);
+        }
         let desk_max = self.counter.desk.cost_max(lane);
         let largest = |place: &PlaceId| Some(self.schedule.limit(*place)?.largest_cost());
         let cost_max = limits.iter().filter_map(largest).min();
@@ -129,6 +136,7 @@ impl Engine {
             flow.slots = slots;
             flow.budgets = budgets;
             flow.cost_max = cost_max;
+            flow.lessons = lessons;
             flow.recipient_rules = (!rules.is_empty()).then(|| Arc::new(rules));
             if flow.pauses > 0 {
                 self.schedule.park(id);

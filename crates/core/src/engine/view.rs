@@ -11,6 +11,7 @@ use super::Engine;
 use super::account_limits::Owner;
 use super::explain::Obstacle;
 use super::flows::Flow;
+use crate::adapt::Mode;
 use crate::class::Class;
 use crate::destination::Destination;
 use crate::handle::{AccountId, FlowId, LaneId, PoolId};
@@ -19,6 +20,7 @@ use crate::limit::spec::LimitSpec;
 use crate::limit::{Limit, Until};
 use crate::message::Seq;
 use crate::name::Name;
+use crate::policy::facet::Facet;
 use crate::policy::key::LimitKey;
 use crate::policy::matcher::Match;
 use crate::time::{Mono, Now, Wall};
@@ -69,6 +71,23 @@ pub struct LimitView {
     pub waiters: ByClass<u64>,
     /// When it admits one more; none if it does now, or nobody knows.
     pub next_grant: Option<Wall>,
+    /// What was learnt, if its rate is.
+    pub learnt: Option<LearntView>,
+}
+
+/// What was learnt of a rate.
+#[derive(Clone, Debug)]
+pub struct LearntView {
+    /// What its controller is doing.
+    pub mode: Mode,
+    /// In messages a second; nothing while it is stopped.
+    pub rate: f64,
+    /// The rate as a share of what it may become.
+    pub factor: f64,
+    /// No increase before this time.
+    pub cooldown_until: Option<Wall>,
+    /// All of it in one sentence.
+    pub sentence: String,
 }
 
 /// How much waits and is under way.
@@ -243,7 +262,8 @@ impl Engine {
         let of_flows = self.limits.iter().filter_map(|(key, place)| {
             let limit = self.schedule.limit(place)?;
             let waiters = self.schedule.waiters_at(place);
-            Some(LimitView::of(now, key, limit, waiters))
+            let learnt = self.learnt_view(now, key);
+            Some(LimitView::of(now, key, limit, waiters, learnt))
         });
         let at_gates = self.waiters_by_pool();
         let of_accounts = self.counter.desk.limits.iter().map(|entry| {
@@ -260,11 +280,29 @@ impl Engine {
                     self.schedule.waiters_at(gate)
                 }
             });
-            LimitView::of(now, &entry.key, &entry.limit, waiters)
+            let learnt = self.learnt_view(now, &entry.key);
+            LimitView::of(now, &entry.key, &entry.limit, waiters, learnt)
         });
         let mut views: Vec<LimitView> = of_flows.chain(of_accounts).collect();
         views.sort_by(|a, b| a.key.cmp(&b.key));
         views
+    }
+
+    fn learnt_view(&self, now: &Now, key: &LimitKey) -> Option<LearntView> {
+        if *key.facet() != Facet::Learnt {
+            return None;
+        }
+        let learners = &self.counter.maker.learners;
+        let controller = &learners.get(learners.find(key)?)?.controller;
+        let cooldown = controller.cooldown_until();
+        Some(LearntView {
+            mode: controller.mode(),
+            rate: controller.rate(now),
+            factor: controller.factor(now),
+            cooldown_until: (cooldown > now.mono && cooldown != Mono::NEVER)
+                .then(|| now.wall_at(cooldown)),
+            sentence: controller.sentence(now),
+        })
     }
 
     /// Flows at the gates of each pool, by class.
@@ -307,7 +345,13 @@ impl LaneView {
 }
 
 impl LimitView {
-    fn of(now: &Now, key: &Arc<LimitKey>, limit: &Limit, waiters: ByClass<u64>) -> Self {
+    fn of(
+        now: &Now,
+        key: &Arc<LimitKey>,
+        limit: &Limit,
+        waiters: ByClass<u64>,
+        learnt: Option<LearntView>,
+    ) -> Self {
         let next_grant = match limit.until(now, Class::Critical, Need::whole(1)) {
             Until::At(at) if at != Mono::NEVER => Some(now.wall_at(at)),
             _ => None,
@@ -319,6 +363,7 @@ impl LimitView {
             capacity: u64::from(limit.most()),
             waiters,
             next_grant,
+            learnt,
         }
     }
 }

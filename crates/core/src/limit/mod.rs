@@ -62,6 +62,9 @@ pub struct Limit {
     reserve: Option<Reserve>,
     /// Whether it may forget everything when the process ends.
     is_transient: bool,
+    /// Whether a cost above what it holds passes when it is full. A rate that
+    /// was learnt must not decide that a message can never be sent.
+    is_lenient: bool,
     blocked_until: Option<Mono>,
 }
 
@@ -73,6 +76,7 @@ impl Limit {
             source: Source::Owned(algorithm),
             reserve: Reserve::of(&spec),
             is_transient: false,
+            is_lenient: false,
             spec,
             headroom,
             blocked_until: None,
@@ -90,6 +94,22 @@ impl Limit {
         }
     }
 
+    /// A rate that was learnt: this node alone decides on it, its memory is
+    /// kept elsewhere, and no cost is too large for it.
+    pub fn learnt(spec: LimitSpec, now: &Now, fill: Fill) -> Self {
+        Self {
+            is_lenient: true,
+            ..Self::transient(spec, Headroom::default(), now, fill)
+        }
+    }
+
+    /// Fills it up.
+    pub fn refill(&mut self, now: &Now) {
+        if let Source::Owned(algorithm) = &mut self.source {
+            *algorithm = Algorithm::new(&self.spec, now, Fill::Full);
+        }
+    }
+
     /// A limit that spends what the ledger grants.
     pub fn leased(spec: LimitSpec, headroom: Headroom) -> Self {
         let source = match spec {
@@ -102,6 +122,7 @@ impl Limit {
             source,
             reserve: None,
             is_transient: true,
+            is_lenient: false,
             blocked_until: None,
         }
     }
@@ -129,6 +150,9 @@ impl Limit {
     /// The largest cost that can pass at all. Half of a leased burst pays for
     /// the life of leases.
     pub const fn largest_cost(&self) -> u32 {
+        if self.is_lenient {
+            return u32::MAX;
+        }
         match (&self.source, &self.spec) {
             (Source::Leased(_), LimitSpec::TokenBucket { burst, .. }) => {
                 if *burst > 1 {
@@ -143,6 +167,7 @@ impl Limit {
 
     /// Whether `need` can be taken now. It contains all floors already.
     pub fn fits(&self, now: &Now, class: Class, need: Need) -> bool {
+        let need = self.bounded(need);
         if self.blocked_until(now).is_some() || !self.reserve_covers(need) {
             return false;
         }
@@ -174,6 +199,7 @@ impl Limit {
     fn until_kept(&self, now: &Now, class: Class, need: Need, kept: Kept) -> Until {
         let blocked = self.blocked_until(now);
         let from = blocked.map_or(*now, |blocked| now.at(blocked));
+        let need = self.bounded(need);
         let until = match &self.source {
             Source::Owned(Algorithm::CalendarWindow(window)) => window.until(&from, need, kept),
             Source::Owned(algorithm) => algorithm.until(&from, need),
@@ -195,6 +221,15 @@ impl Limit {
         self.reserve
             .as_ref()
             .is_none_or(|reserve| reserve.covers(need))
+    }
+
+    /// What is really asked of it: a lenient limit never more than it holds.
+    fn bounded(&self, need: Need) -> Need {
+        if self.is_lenient {
+            need.min(Need::whole(self.spec.capacity()))
+        } else {
+            need
+        }
     }
 
     /// What it would admit at once now, to the most urgent class.
@@ -222,6 +257,10 @@ impl Limit {
 
     /// Takes `cost` tokens that fit.
     pub fn take(&mut self, now: &Now, class: Class, cost: u32) {
+        let cost = match self.is_lenient {
+            true => cost.min(self.spec.capacity()),
+            false => cost,
+        };
         debug_assert!(
             self.fits(now, class, Need::whole(cost)),
             "a limit is taken from only after it was found to fit"

@@ -8,7 +8,7 @@ use crate::time::{NANOS_PER_SECOND, Nanos};
 
 /// So many tokens per so much time. Kept as it was written, so that a third of
 /// a token per second stays exact for years.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Rate {
     /// How many tokens.
     pub count: u32,
@@ -32,6 +32,23 @@ impl Rate {
         }
         let nanos = (u128::from(tokens) * u128::from(self.per.0)).div_ceil(u128::from(self.count));
         Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// So many a second, as close as can be written.
+    pub fn of_per_second(rate: f64) -> Self {
+        // Long enough for slow rates to be close, short enough for fast ones
+        // to be written at all.
+        let seconds: u32 = if rate < 4_000.0 { 1_000_000 } else { 1_000 };
+        let count = (rate.max(0.0) * f64::from(seconds)).round();
+        Self {
+            count: (count as u32).max(1),
+            per: Nanos::from_secs(u64::from(seconds)),
+        }
+    }
+
+    /// How many that is a second.
+    pub fn in_a_second(self) -> f64 {
+        f64::from(self.count) * NANOS_PER_SECOND as f64 / (self.per.0.max(1) as f64)
     }
 
     /// The lower of two rates.

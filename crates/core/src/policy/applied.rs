@@ -10,7 +10,16 @@ use super::key::LimitKey;
 use super::policy::WhenAway;
 use super::scope::Scope;
 use super::text::Part;
-use crate::limit::spec::{Headroom, LimitSpec};
+use crate::limit::spec::{Headroom, LimitSpec, Rate};
+
+/// What is learnt of a rate: where that begins, and what it never exceeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Learning {
+    /// Where it begins.
+    pub start: Rate,
+    /// What it never exceeds.
+    pub most: Rate,
+}
 
 /// One limit that holds, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +32,24 @@ pub struct Applied {
     pub headroom: Headroom,
     /// What becomes of it while the ledger is away.
     pub when_away: WhenAway,
+    /// For a rate that is learnt, within which bounds.
+    pub learning: Option<Learning>,
+}
+
+impl Applied {
+    /// A rate that is learnt, of what `parts` name.
+    pub fn learnt(parts: impl IntoIterator<Item = Part>, learning: Learning) -> Self {
+        Self {
+            key: LimitKey::new(parts, Facet::Learnt),
+            spec: LimitSpec::TokenBucket {
+                rate: learning.start,
+                burst: learning.start.default_burst(),
+            },
+            headroom: Headroom::default(),
+            when_away: WhenAway::Open,
+            learning: Some(learning),
+        }
+    }
 }
 
 /// Gathers limits and names them.
@@ -57,7 +84,16 @@ impl Gathered {
                 key,
                 spec,
                 when_away,
+                learning: None,
             }),
+        }
+    }
+
+    /// The rate of what `parts` name is learnt; the first who says so counts.
+    pub fn learn(&mut self, parts: &[Part], learning: Learning) {
+        let learnt = Applied::learnt(parts.iter().cloned(), learning);
+        if self.limits.iter().all(|limit| limit.key != learnt.key) {
+            self.limits.push(learnt);
         }
     }
 

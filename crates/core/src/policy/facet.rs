@@ -29,6 +29,8 @@ pub enum Facet {
     Window(Nanos),
     /// From boundary to boundary of a calendar: `#day@America/Los_Angeles`.
     Calendar(Period, Name),
+    /// What the far end was found to take: `#learnt`.
+    Learnt,
 }
 
 impl Facet {
@@ -70,6 +72,7 @@ impl fmt::Display for Facet {
             Self::Window(DAY) => f.write_str(word(Period::Day)),
             Self::Window(length) => write_exactly(f, *length),
             Self::Calendar(period, zone) => write!(f, "{}@{zone}", word(*period)),
+            Self::Learnt => f.write_str("learnt"),
         }
     }
 }
@@ -94,7 +97,7 @@ fn write_exactly(f: &mut fmt::Formatter<'_>, length: Nanos) -> fmt::Result {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown facet {0:?}: use concurrency, minute, hour, day, a length as in 90s, \
-     a calendar as in day@UTC, or rate2 for a second rate"
+     a calendar as in day@UTC, rate2 for a second rate, or learnt"
 )]
 pub struct UnknownFacet(pub String);
 
@@ -107,8 +110,10 @@ impl FromStr for Facet {
             "day" => Some((Period::Day, DAY)),
             _ => None,
         };
-        if text == "concurrency" {
-            return Ok(Self::Concurrency);
+        match text {
+            "concurrency" => return Ok(Self::Concurrency),
+            "learnt" => return Ok(Self::Learnt),
+            _ => {}
         }
         let facet = match text.split_once('@') {
             Some((word, zone)) if !zone.is_empty() => {

@@ -12,7 +12,7 @@ use super::role::{self, Role};
 use super::scope::Scope;
 use super::scope_set::ScopeSet;
 pub use crate::limit::parse::RateOrShare;
-use crate::limit::spec::LimitSpec;
+use crate::limit::spec::{LimitSpec, Rate};
 
 /// What becomes of a limit while the ledger is away. The strictest comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +76,8 @@ pub struct Policy {
     pub matches: Match,
     /// How fast.
     pub rate: Option<RateOrShare>,
+    /// Where learning may take the rate: then `rate` is where it begins.
+    pub max_rate: Option<Rate>,
     /// How many at once; a tenth of a second's worth if nobody says.
     pub burst: Option<u32>,
     /// Whether `rate` is kept evenly spaced. Goes with the rate.
@@ -98,6 +100,7 @@ impl Policy {
         Self {
             matches,
             rate: None,
+            max_rate: None,
             burst: None,
             spaced: false,
             limits: Vec::new(),

@@ -4,7 +4,7 @@
 //! taken from the next. A rate is inherited with its spacing, since they were
 //! written as one.
 
-use super::applied::Gathered;
+use super::applied::{Gathered, Learning};
 use super::policy::{Policy, RateOrShare, WhenAway};
 use super::scope::Scope;
 use super::scope_set::ScopeSet;
@@ -19,6 +19,8 @@ pub(super) struct Rule<'a> {
     pub weight: Option<u32>,
     parts: Vec<Part>,
     rate: Option<(RateOrShare, bool)>,
+    /// Inherited with the rate, since they were written as one.
+    max_rate: Option<Rate>,
     burst: Option<u32>,
     limits: &'a [LimitSpec],
     concurrency: Option<u32>,
@@ -33,6 +35,7 @@ impl<'a> Rule<'a> {
             weight: None,
             parts,
             rate: None,
+            max_rate: None,
             burst: None,
             limits: &[],
             concurrency: None,
@@ -43,9 +46,10 @@ impl<'a> Rule<'a> {
     /// Takes from `policy`, which is less specific than those before it, what
     /// they left open.
     pub fn inherit(&mut self, policy: &'a Policy) {
-        self.rate = self
-            .rate
-            .or_else(|| policy.rate.map(|rate| (rate, policy.spaced)));
+        if self.rate.is_none() {
+            self.rate = policy.rate.map(|rate| (rate, policy.spaced));
+            self.max_rate = policy.max_rate;
+        }
         self.burst = self.burst.or(policy.burst);
         self.concurrency = self.concurrency.or(policy.concurrency);
         self.weight = self.weight.or(policy.weight);
@@ -64,7 +68,11 @@ impl<'a> Rule<'a> {
     pub fn yield_limits(&self, gathered: &mut Gathered) {
         let when_away = self.away(self.scopes);
         if let Some((RateOrShare::Rate(rate), spaced)) = self.rate {
-            gathered.add(&self.parts, self.bucket(rate, spaced), when_away);
+            let most = self.max_rate.unwrap_or(rate);
+            gathered.add(&self.parts, self.bucket(most, spaced), when_away);
+            if self.max_rate.is_some() {
+                gathered.learn(&self.parts, Learning { start: rate, most });
+            }
         }
         for spec in self.limits {
             gathered.add(&self.parts, spec.clone(), when_away);

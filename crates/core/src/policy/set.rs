@@ -14,8 +14,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::applied::{Applied, Gathered};
+use super::applied::{Applied, Gathered, Learning};
 use super::error::PolicyError;
+use super::facet::Facet;
 use super::facts::Facts;
 use super::key::LimitKey;
 use super::matcher::Match;
@@ -25,6 +26,7 @@ use super::role::Role;
 use super::rule::{self, Rule};
 use super::scope::Scope;
 use super::scope_set::ScopeSet;
+use super::text::Part;
 use crate::account::AccountSpec;
 use crate::flow::FlowKey;
 use crate::limit::spec::{Headroom, Rate};
@@ -71,6 +73,9 @@ pub struct Policies {
     policies: BTreeMap<Match, Policy>,
     /// How many policies have each shape.
     shapes: BTreeMap<Shape, usize>,
+    /// Rates that are learnt although no policy says so: something was refused
+    /// there.
+    learnt: BTreeMap<LimitKey, Learning>,
     headroom: Headroom,
     worker: Name,
     epoch: u64,
@@ -83,6 +88,7 @@ impl Default for Policies {
         Self {
             policies: BTreeMap::new(),
             shapes: BTreeMap::new(),
+            learnt: BTreeMap::new(),
             headroom: Headroom([200, 0, 0, 0]),
             worker: Name::from("local"),
             epoch: 0,
@@ -98,6 +104,7 @@ impl Policies {
         self.shapes
             .keys()
             .any(|shape| matches!(Role::of(shape.scopes), Ok(Role::Pair)))
+            || self.learns_pairs()
             || self.policies.values().any(is_share)
     }
 
@@ -116,6 +123,30 @@ impl Policies {
     /// These are that version of what the fleet shares.
     pub const fn set_version(&mut self, version: u64) {
         self.version = version;
+    }
+
+    /// The rate of what `key` names is learnt from now on.
+    pub fn learn(&mut self, key: LimitKey, learning: Learning) {
+        self.epoch += 1;
+        self.learnt.insert(key, learning);
+    }
+
+    /// Takes over what is learnt beside the policies from those before.
+    pub fn keep_learning(&mut self, before: Self) {
+        self.learnt = before.learnt;
+    }
+
+    fn learns_pairs(&self) -> bool {
+        let mut keys = self.learnt.keys();
+        keys.any(|key| matches!(Role::of(key.scopes()), Ok(Role::Pair)))
+    }
+
+    /// What is learnt of this thing beside the policies.
+    fn add_learnt(&self, parts: [Option<Part>; 2], gathered: &mut Gathered) {
+        let key = LimitKey::new(parts.into_iter().flatten(), Facet::Learnt);
+        if let Some(learning) = self.learnt.get(&key) {
+            gathered.learn(key.parts(), *learning);
+        }
     }
 
     /// All policies, in the order of what they govern.
@@ -185,13 +216,26 @@ impl Policies {
 
     /// The limits at which a flow waits, whichever account sends it.
     pub fn for_flow(&self, flow: &FlowKey) -> Vec<Applied> {
-        self.yielded(&self.flow_facts(flow), Role::Flow)
+        let mut gathered = self.gathered(&self.flow_facts(flow), Role::Flow);
+        if !self.learnt.is_empty() {
+            let to = destination(flow);
+            let from = flow.sender_domain.clone();
+            let from = from.map(|name| (Scope::SenderDomain, name));
+            let tenant = Some((Scope::Tenant, flow.tenant.clone()));
+            self.add_learnt([None, to.clone()], &mut gathered);
+            self.add_learnt([tenant, None], &mut gathered);
+            if from.is_some() {
+                self.add_learnt([from, to], &mut gathered);
+            }
+        }
+        gathered.into_limits()
     }
 
     /// The limits of each recipient of a flow. Their keys are templates: they
     /// are completed at the head, when the recipient is known.
     pub fn for_recipient(&self, flow: &FlowKey) -> Vec<Applied> {
-        self.yielded(&self.flow_facts(flow), Role::Recipient)
+        let facts = self.flow_facts(flow);
+        self.gathered(&facts, Role::Recipient).into_limits()
     }
 
     /// The limits of an account, whatever it sends: its own first.
@@ -228,6 +272,10 @@ impl Policies {
             for rule in &rules {
                 rule.yield_share(&account.id, whole, &mut gathered);
             }
+        }
+        if !self.learnt.is_empty() {
+            let account = Some((Scope::Account, account.id.clone()));
+            self.add_learnt([account, destination(flow)], &mut gathered);
         }
         gathered.into_limits()
     }
@@ -270,12 +318,12 @@ impl Policies {
         rule::rate_of(own.map(|limit| &limit.spec))
     }
 
-    fn yielded(&self, facts: &Facts<'_>, wanted: Role) -> Vec<Applied> {
+    fn gathered(&self, facts: &Facts<'_>, wanted: Role) -> Gathered {
         let mut gathered = Gathered::new(self.headroom);
         for rule in self.rules(facts, |role| role == wanted) {
             rule.yield_limits(&mut gathered);
         }
-        gathered.into_limits()
+        gathered
     }
 
     /// One rule for each set of scopes over which a policy matches.
@@ -318,4 +366,10 @@ impl Policies {
             worker: Some(&self.worker),
         }
     }
+}
+
+/// The part of a key that names a flow's destination, once that is known.
+fn destination(flow: &FlowKey) -> Option<Part> {
+    let scope = Scope::of_destination(flow.destination.kind)?;
+    Some((scope, flow.destination.name.clone()))
 }

@@ -20,6 +20,8 @@ pub struct Tally {
     current: [u32; ALL],
     /// The number of the slot that `current` counts.
     number: u64,
+    /// When it was first counted after a minute of silence.
+    woke_at: Mono,
     minute: Ring<12, ALL>,
     quarter: Ring<30, ALL>,
     hour: Ring<30, LONG>,
@@ -32,6 +34,7 @@ impl Default for Tally {
         Self {
             current: [0; ALL],
             number: 0,
+            woke_at: Mono::NEVER,
             minute: Ring::new(Window::Minute.slot()),
             quarter: Ring::new(Window::QuarterHour.slot()),
             hour: Ring::new(Window::Hour.slot()),
@@ -44,7 +47,7 @@ impl Default for Tally {
 impl Tally {
     /// So many more of `counter`.
     pub fn add(&mut self, now: Mono, counter: Counter, count: u32) {
-        self.turn_to(now.0 / SLOT.0);
+        self.turn_to(now);
         if let Some(current) = self.current.get_mut(counter.place()) {
             *current = current.saturating_add(count);
         }
@@ -52,7 +55,7 @@ impl Tally {
 
     /// One more of each of these.
     pub fn add_each(&mut self, now: Mono, counters: &[Counter]) {
-        self.turn_to(now.0 / SLOT.0);
+        self.turn_to(now);
         for counter in counters {
             if let Some(current) = self.current.get_mut(counter.place()) {
                 *current = current.saturating_add(1);
@@ -83,12 +86,29 @@ impl Tally {
         before + u64::from(if is_within { current } else { 0 })
     }
 
+    /// How many there were a second, over the last minute or since it was first
+    /// counted in it; over the last slots if there were more.
+    pub fn lately(&self, now: Mono, counter: Counter) -> f64 {
+        let minute = self.count(now, Window::Minute, counter) as f64;
+        let awake = now.since(self.woke_at).as_secs_f64().clamp(1.0, 60.0);
+        let before = Mono(now.0.saturating_sub(SLOT.0));
+        let last = self.minute.sum_of(before, counter.place()) as f64;
+        (minute / awake).max(last / SLOT.as_secs_f64())
+    }
+
     /// Another slot of the shortest window begins: what the last one counted
     /// joins all windows. A clock that stands a little behind goes on counting
     /// where it was.
-    fn turn_to(&mut self, number: u64) {
+    fn turn_to(&mut self, now: Mono) {
+        let number = now.0 / SLOT.0;
+        if self.woke_at == Mono::NEVER {
+            self.woke_at = now;
+        }
         if number <= self.number {
             return;
+        }
+        if (number - self.number) * SLOT.0 > Window::Minute.length().0 {
+            self.woke_at = now;
         }
         let at = Mono(self.number * SLOT.0);
         let counts = std::mem::replace(&mut self.current, [0; ALL]);

@@ -42,6 +42,18 @@ impl<const SLOTS: usize, const COUNTERS: usize> Ring<SLOTS, COUNTERS> {
         }
     }
 
+    /// What the slot of this time counted, if it is kept.
+    pub(super) fn sum_of(&self, at: Mono, place: usize) -> u64 {
+        let number = self.number(at);
+        let oldest = (self.newest + 1).saturating_sub(SLOTS as u64);
+        if number < oldest || number > self.newest {
+            return 0;
+        }
+        let slot = self.slots.get((number % SLOTS as u64) as usize);
+        slot.and_then(|slot| slot.get(place))
+            .map_or(0, |count| u64::from(*count))
+    }
+
     /// The sum over the slot of `now` and those before it, `slots` in all.
     pub(super) fn sum(&self, now: Mono, place: usize, slots: u64) -> u64 {
         let number = self.number(now).max(self.newest);

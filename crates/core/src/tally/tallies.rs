@@ -7,6 +7,7 @@
 //! Who counts often keeps a [`TallyRef`], so that no name is compared on the way
 //! of a message.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use super::counter::Counter;
@@ -88,7 +89,10 @@ impl<K: Ord + Clone> Tallies<K> {
     }
 
     /// The counts of `key`, if it is known.
-    pub fn get(&self, key: &K) -> Option<&Tally> {
+    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&Tally>
+    where
+        K: Borrow<Q>,
+    {
         let place = *self.by_key.get(key)?;
         self.kept.get(place as usize).map(|kept| &*kept.tally)
     }

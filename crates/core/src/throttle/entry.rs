@@ -61,6 +61,7 @@ pub(super) fn number(facet: &Facet) -> u64 {
         Facet::Rate => 0,
         Facet::FurtherRate(nth) => 0x1_0000_0000 | u64::from(*nth),
         Facet::Concurrency => 1,
+        Facet::Learnt => 8,
         Facet::Window(length) => length.0,
         Facet::Calendar(period, _) => 2 + (*period as u64),
     }

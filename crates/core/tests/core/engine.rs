@@ -5,6 +5,7 @@ mod changes;
 mod commands;
 mod explain;
 mod heads;
+mod learning;
 mod views;
 
 use std::collections::{BTreeMap, VecDeque};

@@ -8,6 +8,7 @@ use outflow_core::account::{AccountSpec, Sessions};
 use outflow_core::destination::Destination;
 use outflow_core::engine::action::{Action, Alert, Receipt, Record};
 use outflow_core::engine::event::{Event, LeaseAnswer};
+use outflow_core::engine::learners::Lore;
 use outflow_core::engine::{Engine, SavedLimit, Settings, Start};
 use outflow_core::entropy::Entropy;
 use outflow_core::flow::FlowKey;
@@ -33,6 +34,7 @@ const NEW_YEAR: i64 = 1_767_225_600 * SECOND as i64;
 struct Disk {
     limits: BTreeMap<LimitKey, SavedLimit>,
     learnt: BTreeMap<LimitKey, Wall>,
+    adapted: BTreeMap<LimitKey, Lore>,
     /// Messages that wait for their time.
     later: Vec<(Wall, Head)>,
     ready: VecDeque<Head>,
@@ -125,6 +127,7 @@ impl Bench {
         let start = Start::Again {
             limits: self.disk.limits.clone(),
             learnt: self.disk.learnt.clone(),
+            adapted: self.disk.adapted.clone(),
             downtime: Nanos(self.time + down - self.disk.last_record),
         };
         Self::start(policies, start, self.time + down, self.disk)
@@ -270,6 +273,9 @@ impl Bench {
             }
             Record::Learnt { key, blocked_until } => {
                 self.disk.learnt.insert((*key).clone(), blocked_until);
+            }
+            Record::Adapted { key, lore } => {
+                self.disk.adapted.insert((*key).clone(), *lore);
             }
             _ => {}
         }

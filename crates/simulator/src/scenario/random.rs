@@ -50,6 +50,7 @@ pub fn random_faults(seed: u64) -> Scenario {
         } else {
             Ledger::Owned
         },
+        learn: false,
         headroom: HeadroomData {
             critical: Share(if random.chance(0.5) { 0.2 } else { 0.0 }),
             ..HeadroomData::default()

@@ -102,6 +102,7 @@ impl Sabotage {
         if self == Self::ForgetsLimits {
             recovered.limits.clear();
             recovered.learnt.clear();
+            recovered.adapted.clear();
             recovered.fresh = true;
         }
     }

@@ -87,6 +87,7 @@ fn policy(data: &PolicyData) -> Result<Policy, String> {
             LimitSpec::TokenBucket { rate, burst } if policy.rate.is_none() => {
                 policy.rate = Some(RateOrShare::Rate(rate));
                 policy.burst = Some(burst);
+                policy.max_rate = data.max_rate.map(|most| most.rate);
             }
             LimitSpec::Concurrency { slots } if policy.concurrency.is_none() => {
                 policy.concurrency = Some(slots);

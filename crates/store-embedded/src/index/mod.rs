@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use outflow_core::engine::SavedLimit;
 use outflow_core::engine::event::Event;
+use outflow_core::engine::learners::Lore;
 use outflow_core::flow::FlowKey;
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Head, Recipient, Seq, State};
@@ -84,6 +85,8 @@ pub struct Index {
     pub limits: BTreeMap<LimitKey, Reserved>,
     /// Until when what was learnt holds, and where that is written.
     pub learnt: BTreeMap<LimitKey, (Wall, Place)>,
+    /// What was learnt of rates, and where that stands.
+    pub adapted: BTreeMap<LimitKey, (Lore, Place)>,
     pub keys: Keys,
     pub bodies: Bodies,
     /// Live bytes by envelope segment.
@@ -110,6 +113,7 @@ impl Index {
             flows: Vec::new(),
             limits: BTreeMap::new(),
             learnt: BTreeMap::new(),
+            adapted: BTreeMap::new(),
             keys: Keys::new(settings.keys_max, settings.key_life),
             bodies: Bodies::default(),
             envelopes: BTreeMap::new(),

@@ -90,6 +90,7 @@ impl Index {
             Record::Reservation { .. }
             | Record::Forgotten { .. }
             | Record::Learnt { .. }
+            | Record::Adapted { .. }
             | Record::Feedback { .. } => {}
         }
         context
@@ -139,6 +140,9 @@ impl Index {
             Record::Learnt { key, blocked_until } => {
                 self.learnt.insert((*key).clone(), (blocked_until, place));
             }
+            Record::Adapted { key, lore } => {
+                self.adapted.insert((*key).clone(), (*lore, place));
+            }
             Record::Hastened { flow, which } => self.hasten(at, flow, which),
             Record::Feedback { seq, error, .. } => self.feedback.push((seq, at, *error)),
         }
@@ -163,6 +167,7 @@ impl Index {
             Record::Reservation { .. }
             | Record::Forgotten { .. }
             | Record::Learnt { .. }
+            | Record::Adapted { .. }
             | Record::Feedback { .. }
             | Record::Hastened { .. } => {}
         }

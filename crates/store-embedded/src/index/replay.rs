@@ -97,6 +97,12 @@ impl Index {
                     self.learnt.insert(key, (blocked_until, place));
                 }
             }
+            Entry::Adapted { key, lore } => {
+                let (Ok(key), Ok(lore)) = (key.parse(), serde_json::from_slice(lore)) else {
+                    return;
+                };
+                self.adapted.insert(key, (lore, place));
+            }
             Entry::Forget { seqs } => {
                 let seqs: Vec<Seq> = seqs.into_iter().map(Seq).collect();
                 self.forget(&seqs);

@@ -34,6 +34,7 @@ pub const BODY: u8 = 15;
 pub const TABLE: u8 = 16;
 pub const FORGOTTEN: u8 = 17;
 pub const LEARNT: u8 = 18;
+pub const ADAPTED: u8 = 19;
 
 /// What is written of a message when it is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,6 +178,10 @@ pub enum Entry<'a> {
         key: &'a str,
         blocked_until: Wall,
     },
+    Adapted {
+        key: &'a str,
+        lore: &'a [u8],
+    },
     Forget {
         seqs: Vec<u64>,
     },
@@ -260,6 +265,10 @@ impl<'a> Entry<'a> {
             LEARNT => Self::Learnt {
                 blocked_until: Wall(from.i64()?),
                 key: from.text()?,
+            },
+            ADAPTED => Self::Adapted {
+                key: from.text()?,
+                lore: from.bytes()?,
             },
             FORGET => Self::Forget {
                 seqs: from.numbers()?,
@@ -399,6 +408,7 @@ pub fn kind_of(record: &Record) -> u8 {
         Record::Reservation { .. } => RESERVATION,
         Record::Forgotten { .. } => FORGOTTEN,
         Record::Learnt { .. } => LEARNT,
+        Record::Adapted { .. } => ADAPTED,
     }
 }
 
@@ -469,6 +479,10 @@ pub fn write_record(out: &mut Out<'_>, record: &Record, context: &Context) {
         }
         Record::Learnt { key, blocked_until } => {
             out.i64(blocked_until.0).text(&key.to_string());
+        }
+        Record::Adapted { key, lore } => {
+            let lore = serde_json::to_vec(lore).expect("numbers and words become JSON");
+            out.text(&key.to_string()).bytes(&lore);
         }
     }
 }

@@ -157,7 +157,15 @@ impl EmbeddedStore {
                 key: Arc::new(key.clone()),
                 blocked_until: *until,
             });
-        let old: Vec<Record> = old.chain(learnt).collect();
+        let adapted = self.index.adapted.iter();
+        let adapted = adapted.filter(|(_, (_, place))| place.segment() <= victim);
+        let adapted = adapted
+            .take(RESTATE_MAX)
+            .map(|(key, (lore, _))| Record::Adapted {
+                key: Arc::new(key.clone()),
+                lore: Box::new(lore.clone()),
+            });
+        let old: Vec<Record> = old.chain(learnt).chain(adapted).collect();
         let any = !old.is_empty();
         for record in old {
             self.order_of_job(Task::Append {

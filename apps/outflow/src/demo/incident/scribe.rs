@@ -14,7 +14,7 @@ use crate::report::figures;
 use crate::serve::server::Server;
 
 const DESTINATION: &str = "isp:google";
-const LIMIT: &str = "account:demo/isp:google";
+const LIMIT: &str = "account:demo/isp:google#learnt";
 const ACCOUNT: &str = "demo";
 /// What is above the lines.
 pub const HEAD: &str = "UTC      sent/s  refused/s   limit  waiting  what happened";
@@ -106,7 +106,7 @@ impl Scribe {
         let detail = json!({
             "from": turn.from,
             "to": turn.to,
-            "mode": turn.mode,
+            "mode": turn.mode.as_str(),
             "reason": turn.reason,
             "evidence": { "refused": turn.refused, "of": turn.of, "code": CODE },
         });

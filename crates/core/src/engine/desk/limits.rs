@@ -6,6 +6,7 @@ use super::super::limits::Maker;
 use super::{Account, Desk};
 use crate::class::Class;
 use crate::handle::{AccountId, AccountLimitId, LaneId, PoolId};
+use crate::limit::Limit;
 use crate::policy::applied::Applied;
 use crate::policy::set::Policies;
 use crate::pool::ClassMask;
@@ -52,6 +53,7 @@ impl Desk {
         let mut sized = vec![owner];
         for applied in applied {
             let id = match self.limits.find(&applied.key) {
+                Some(id) if maker.learners.of(now, &applied).is_some() => id,
                 Some(id) => {
                     if self.limits.update(now, id, &applied) {
                         let entry = self.limits.get(id);
@@ -61,7 +63,8 @@ impl Desk {
                 }
                 None => {
                     let (limit, feed) = maker.make(now, &applied);
-                    self.limits.add(applied.key, limit, feed)
+                    let learner = maker.learners.find(&applied.key);
+                    self.limits.add(applied.key, limit, feed, learner)
                 }
             };
             ids.push(id);
@@ -73,6 +76,17 @@ impl Desk {
         }
         self.refresh(now, owner);
         self.refresh_changed(now);
+    }
+
+    /// The limits of an account, and of the account at a lane.
+    pub(in crate::engine) fn limits_at(
+        &self,
+        id: AccountId,
+        lane: LaneId,
+    ) -> impl Iterator<Item = &Limit> {
+        let owners = [Owner::Account(id), Owner::Pair(id, lane)];
+        let limits = owners.into_iter().flat_map(|owner| self.limits.of(owner));
+        limits.map(|entry| &entry.limit)
     }
 
     /// Tells the pool what an account or pair can ever take.

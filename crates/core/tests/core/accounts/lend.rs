@@ -22,6 +22,7 @@ fn want(key: &str, limit: &str, cost: u32) -> Want {
         spec: LimitSpec::parse(limit).unwrap(),
         headroom: Headroom::default(),
         when_away: WhenAway::Closed,
+        learning: None,
     };
     Want { applied, cost }
 }

@@ -80,7 +80,7 @@ fn wrong_keys_say_what_is_right() {
         (
             "isp:google#weekly",
             "unknown facet \"weekly\": use concurrency, minute, hour, day, a length as in 90s, \
-             a calendar as in day@UTC, or rate2 for a second rate",
+             a calendar as in day@UTC, rate2 for a second rate, or learnt",
         ),
     ];
     for (written, told) in cases {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use outflow_core::engine::SavedLimit;
 use outflow_core::engine::event::Event;
+use outflow_core::engine::learners::Lore;
 use outflow_core::flow::FlowKey;
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Head, Seq, State};
@@ -29,6 +30,7 @@ pub(super) struct Image {
     pub flows: Vec<Option<Flow>>,
     pub limits: BTreeMap<LimitKey, SavedLimit>,
     pub learnt: BTreeMap<LimitKey, Wall>,
+    pub adapted: BTreeMap<LimitKey, Lore>,
     /// The highest durable number.
     pub last: Seq,
     keys: BTreeMap<Arc<str>, (Seq, Wall)>,
@@ -54,6 +56,7 @@ impl Image {
             flows: Vec::new(),
             limits: BTreeMap::new(),
             learnt: BTreeMap::new(),
+            adapted: BTreeMap::new(),
             last: Seq(0),
             keys: BTreeMap::new(),
             dead: BTreeMap::new(),

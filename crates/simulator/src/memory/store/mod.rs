@@ -200,6 +200,7 @@ impl Store for MemoryStore {
             flows: flows.collect(),
             limits: self.image.limits.clone(),
             learnt: self.image.learnt.clone(),
+            adapted: self.image.adapted.clone(),
             downtime: self.downtime(now),
             fresh: self.tail.last_record.is_none(),
         }

@@ -36,6 +36,7 @@ impl Image {
             Record::Reservation { .. }
             | Record::Forgotten { .. }
             | Record::Learnt { .. }
+            | Record::Adapted { .. }
             | Record::Feedback { .. }
             | Record::Hastened { .. } => {}
         }
@@ -82,6 +83,9 @@ impl Image {
             Record::Learnt { key, blocked_until } => {
                 self.learnt.insert((**key).clone(), *blocked_until);
             }
+            Record::Adapted { key, lore } => {
+                self.adapted.insert((**key).clone(), (**lore).clone());
+            }
             Record::Hastened { flow, which } => self.hasten(now, *flow, *which),
             // A receipt would keep it; nobody asks this store for receipts.
             Record::Feedback { .. } => {}
@@ -106,6 +110,7 @@ impl Image {
             Record::Reservation { .. }
             | Record::Forgotten { .. }
             | Record::Learnt { .. }
+            | Record::Adapted { .. }
             | Record::Feedback { .. }
             | Record::Hastened { .. } => {}
         }

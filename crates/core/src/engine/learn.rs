@@ -1,0 +1,269 @@
+//! What replies teach of rates, and how limits follow.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::action::{Action, Alert, Record};
+use super::command::Tune;
+use super::learners::{Due, Told};
+use super::permits::Permit;
+use crate::adapt::Signal;
+use crate::flow::FlowKey;
+use crate::handle::{LaneId, LearnerId};
+use crate::limit::Limit;
+use crate::limit::spec::{LimitSpec, Rate};
+use crate::outcome::{Outcome, Reaction, ReplyClass, ReplyScope};
+use crate::policy::applied::{Applied, Learning};
+use crate::policy::facet::Facet;
+use crate::policy::key::LimitKey;
+use crate::policy::scope::Scope;
+use crate::policy::scope_set::ScopeSet;
+use crate::policy::text::Part;
+use crate::reply::Reply;
+use crate::tally::Counter;
+use crate::time::Now;
+
+/// What is learnt of something that nothing else limits never exceeds this.
+const MOST: Rate = Rate::per_second(100_000);
+/// The slowest rate at which learning begins.
+const SLOWEST_START: f64 = 1.0 / 60.0;
+
+const SENDER: ScopeSet = ScopeSet::of(&[Scope::Account, Scope::Ip, Scope::Brand]);
+
+/// Whether a reply that speaks of `scope` speaks of what these scopes name.
+fn speaks_of(scope: ReplyScope, scopes: ScopeSet) -> bool {
+    match scope {
+        ReplyScope::Account => !scopes.and(SENDER).is_empty(),
+        ReplyScope::SendingDomain => scopes.has(Scope::SenderDomain),
+        ReplyScope::Tenant => scopes.has(Scope::Tenant),
+        ReplyScope::Destination => scopes.len() == 1 && !scopes.has(Scope::Tenant),
+        ReplyScope::Recipient | ReplyScope::Message | ReplyScope::Session => false,
+    }
+}
+
+impl Engine {
+    /// Lets a reply teach those whom it concerns. What was refused for the rate
+    /// or for our standing, where nobody learns yet, is learnt from now on.
+    pub(super) fn teach(&mut self, now: &Now, permit: &Permit, reply: &Reply, outcome: &Outcome) {
+        let code = match reply {
+            Reply::Said { code, .. } => *code,
+            Reply::Network { .. } | Reply::Uncertain => 0,
+        };
+        let signal = self.signal(permit, outcome, code);
+        let is_refused = matches!(signal, Signal::Refused { .. });
+        let is_held = outcome.action == Reaction::Pause
+            && outcome.class == ReplyClass::Authentication
+            && outcome.lasts.is_some();
+        if permit.lessons.is_empty() && !is_refused && !is_held {
+            return;
+        }
+        let mut heard = None;
+        for id in permit.lessons.iter() {
+            let learners = &mut self.counter.maker.learners;
+            let Some(learner) = learners.get(id) else {
+                continue;
+            };
+            let is_meant = speaks_of(outcome.scope, learner.scopes);
+            if is_meant && (is_refused || is_held) {
+                heard = Some(id);
+            }
+            let signal = match signal {
+                // It says nothing about the others.
+                Signal::Refused { .. } if !is_meant => Signal::Silent,
+                signal => signal,
+            };
+            learners.replied(now, id, permit.sent_at, signal);
+        }
+        if !is_refused && !is_held {
+            return;
+        }
+        let learner = heard.or_else(|| {
+            let id = self.begin_learning(now, permit, outcome.scope)?;
+            let learners = &mut self.counter.maker.learners;
+            learners.replied(now, id, permit.sent_at, signal);
+            Some(id)
+        });
+        if is_held && let (Some(id), Some(lasts)) = (learner, outcome.lasts) {
+            self.counter.maker.learners.hold(now, id, lasts);
+        }
+    }
+
+    /// What a reply says about the rate. Where the far end says for how long to
+    /// stay away, that is done; only the first to hear it counts as refused,
+    /// since the others were on their way already.
+    fn signal(&self, permit: &Permit, outcome: &Outcome, code: u16) -> Signal {
+        let signal = Signal::of(outcome, code);
+        let account = self.counter.desk.account(permit.account);
+        let is_blocked = account.is_some_and(|account| account.blocked_until.is_some());
+        match signal {
+            Signal::Refused { .. } if outcome.retry_after.is_some() && is_blocked => Signal::Silent,
+            signal => signal,
+        }
+    }
+
+    /// Begins to learn the rate of whatever a reply speaks of.
+    fn begin_learning(
+        &mut self,
+        now: &Now,
+        permit: &Permit,
+        scope: ReplyScope,
+    ) -> Option<LearnerId> {
+        let flow = self.counter.flows.get(permit.flow)?;
+        let (flow_key, lane) = (Arc::clone(&flow.key), flow.lane?);
+        let parts = self.parts_of(permit, &flow_key, scope)?;
+        let key = LimitKey::new(parts.iter().cloned(), Facet::Learnt);
+        if let Some(id) = self.counter.maker.learners.find(&key) {
+            return Some(id);
+        }
+        if !self.counter.settings.learns || !self.counter.maker.learners.has_room() {
+            return None;
+        }
+        let learning = self.learning(now, permit, &flow_key, lane);
+        let applied = Applied::learnt(parts, learning);
+        let id = self.counter.maker.learners.of(now, &applied)?;
+        self.counter.policies.learn(key, learning);
+        if scope == ReplyScope::Account {
+            self.limit_pairs(now, permit, &flow_key);
+        } else {
+            self.review_flows();
+        }
+        Some(id)
+    }
+
+    /// The account's pairs with this destination have one more limit.
+    fn limit_pairs(&mut self, now: &Now, permit: &Permit, key: &FlowKey) {
+        let counter = &mut self.counter;
+        let Some(pool) = counter.desk.account(permit.account).map(|it| it.pool) else {
+            return;
+        };
+        let lanes = counter.desk.lanes().iter().enumerate();
+        let lanes = lanes.filter(|(_, it)| it.pool == pool && it.destination == key.destination);
+        let lanes: Vec<LaneId> = lanes.map(|(index, _)| LaneId(index as u32)).collect();
+        for lane in lanes {
+            let (policies, maker) = (&counter.policies, &mut counter.maker);
+            counter
+                .desk
+                .relimit_pair(now, permit.account, lane, policies, maker);
+        }
+    }
+
+    /// What a reply of this scope speaks of.
+    fn parts_of(&self, permit: &Permit, key: &FlowKey, scope: ReplyScope) -> Option<Vec<Part>> {
+        let to = Scope::of_destination(key.destination.kind)?;
+        let to = (to, key.destination.name.clone());
+        match scope {
+            ReplyScope::Account => {
+                let account = self.counter.desk.account(permit.account)?;
+                Some(vec![(Scope::Account, account.spec.id.clone()), to])
+            }
+            ReplyScope::SendingDomain => {
+                Some(vec![(Scope::SenderDomain, key.sender_domain.clone()?), to])
+            }
+            ReplyScope::Tenant => Some(vec![(Scope::Tenant, key.tenant.clone())]),
+            ReplyScope::Destination => Some(vec![to]),
+            ReplyScope::Recipient | ReplyScope::Message | ReplyScope::Session => None,
+        }
+    }
+
+    /// Learning begins at what was lately sent, and ends at the slowest of the
+    /// rates that hold anyway.
+    fn learning(&self, now: &Now, permit: &Permit, key: &FlowKey, lane: LaneId) -> Learning {
+        let counter = &self.counter;
+        let flow = counter.flows.get(permit.flow);
+        let places = flow.map_or(&[][..], |flow| &flow.limits);
+        let of_flow = places
+            .iter()
+            .filter_map(|&place| self.schedule.limit(place));
+        let of_account = counter.desk.limits_at(permit.account, lane);
+        let rates = of_flow.chain(of_account).filter_map(rate_of);
+        let most = rates.fold(MOST, Rate::slower);
+        let lately = |scope, name: &crate::name::Name| {
+            let tally = self.tally(&LimitKey::of(scope, name.clone()));
+            tally.map_or(0.0, |tally| tally.lately(now.mono, Counter::Attempts))
+        };
+        let account = counter.desk.account(permit.account);
+        let sent = account.map_or(0.0, |it| lately(Scope::Account, &it.spec.id));
+        let to = Scope::of_destination(key.destination.kind);
+        let to = to.map_or(sent, |scope| lately(scope, &key.destination.name));
+        let start = Rate::of_per_second(sent.min(to).max(SLOWEST_START));
+        Learning {
+            start: start.slower(most),
+            most,
+        }
+    }
+
+    /// An operator takes a rate in hand, or lets go of it.
+    pub(super) fn tune(&mut self, now: &Now, key: &LimitKey, tune: Tune) {
+        let learners = &mut self.counter.maker.learners;
+        if let Some(id) = learners.find(key) {
+            learners.change(id, |controller| match tune {
+                Tune::Pin { rate, until } => {
+                    let until = until.map(|until| now.mono_at(until));
+                    controller.pin(now, rate.in_a_second(), until);
+                }
+                Tune::Unpin => controller.unpin(now),
+                Tune::Reset => controller.reset(now),
+            });
+        }
+    }
+
+    /// Has limits go at the pace of their learners, writes down what was
+    /// learnt, and tells people.
+    pub(super) fn follow_learners(&mut self, now: &Now) {
+        while let Some((key, due)) = self.counter.maker.learners.pop_due(now) {
+            let Due { pace, lore, news } = due;
+            if let Some(pace) = pace {
+                self.set_pace(now, &key, pace);
+            }
+            if let Some(lore) = lore {
+                let lore = Box::new(lore);
+                self.counter.append(Record::Adapted { key, lore });
+            }
+            if let Some(news) = news {
+                let alert = Alert::Adapted(Box::new(news));
+                self.counter.actions.push(Action::Alert { alert });
+            }
+        }
+    }
+
+    fn set_pace(&mut self, now: &Now, key: &LimitKey, pace: Told) {
+        if let Some(place) = self.limits.find(key) {
+            self.schedule.reconfigure(now, place, pace.spec());
+            if let Some(limit) = self.schedule.limit_mut(place) {
+                set_gate(now, limit, pace);
+            }
+            self.schedule.mark(place);
+        }
+        let desk = &mut self.counter.desk;
+        if let Some(id) = desk.limits.find(key) {
+            if let Some(entry) = desk.limits.get_mut(id) {
+                entry.limit.reconfigure(now, pace.spec());
+                set_gate(now, &mut entry.limit, pace);
+            }
+            desk.limits.note_changed(id);
+            desk.refresh_changed(now);
+        }
+    }
+}
+
+/// Opens or shuts a limit.
+fn set_gate(now: &Now, limit: &mut Limit, pace: Told) {
+    limit.unblock();
+    match pace {
+        Told::Flow(_) => {}
+        Told::One => limit.refill(now),
+        Told::Stop(until) => limit.block_until(until),
+    }
+}
+
+/// The rate of a limit that is one; quotas and slots are none, and what was
+/// learnt elsewhere does not bound what is learnt here.
+fn rate_of(limit: &Limit) -> Option<Rate> {
+    if limit.largest_cost() == u32::MAX {
+        return None;
+    }
+    match limit.spec() {
+        LimitSpec::TokenBucket { rate, .. } | LimitSpec::LeakyBucket { rate } => Some(*rate),
+        _ => None,
+    }
+}

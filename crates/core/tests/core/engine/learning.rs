@@ -1,0 +1,299 @@
+//! What refusals teach the engine, and whom.
+
+use outflow_core::engine::action::{Delivery, Record};
+use outflow_core::engine::command::{Command, Tune};
+use outflow_core::engine::event::Event;
+use outflow_core::engine::learners::Lore;
+use outflow_core::engine::{Engine, Settings, Start};
+use outflow_core::handle::AccountId;
+use outflow_core::limit::spec::Rate;
+use outflow_core::name::Name;
+use outflow_core::policy::key::LimitKey;
+use outflow_core::time::{Mono, Nanos};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+const PAIR: &str = "account:main/isp:google#learnt";
+
+/// A far end that takes so many a second, and refuses the rest with these words.
+struct Hidden {
+    per_second: f64,
+    burst: f64,
+    tokens: f64,
+    at: Mono,
+    said: (u16, &'static str),
+    /// What was taken and what was refused.
+    taken: u64,
+    refused: u64,
+}
+
+impl Hidden {
+    fn new(per_second: f64, said: (u16, &'static str)) -> Self {
+        let burst = (per_second / 5.0).max(2.0);
+        Self {
+            per_second,
+            burst,
+            tokens: burst,
+            at: Mono(0),
+            said,
+            taken: 0,
+            refused: 0,
+        }
+    }
+
+    fn answer(&mut self, now: Mono) -> Reply {
+        let passed = now.since(self.at).as_secs_f64();
+        self.at = now;
+        self.tokens = (self.tokens + passed * self.per_second).min(self.burst);
+        if self.tokens >= 1.0 {
+            self.tokens -= 1.0;
+            self.taken += 1;
+            return Reply::accepted();
+        }
+        self.refused += 1;
+        Reply::said(Stage::Data, self.said.0, self.said.1)
+    }
+}
+
+const TOO_FAST: (u16, &str) = (
+    421,
+    "4.7.28 Gmail has detected an unusual rate of unsolicited mail originating from your IP address",
+);
+const DOMAIN_TOO_FAST: (u16, &str) = (
+    421,
+    "4.7.28 Gmail has detected an unusual rate of unsolicited mail originating from your DKIM \
+     domain [example.com 35].",
+);
+
+impl Desk {
+    /// Time passes, and everything that is sent is answered 20 ms later.
+    fn run(&mut self, span: Nanos, mut answer: impl FnMut(Mono, &Delivery) -> Reply) {
+        let end = self.now.mono + span;
+        let mut answered = self.deliveries.len();
+        let mut due: VecDeque<(Mono, Delivery)> = VecDeque::new();
+        while self.now.mono < end {
+            for delivery in self.deliveries.drain(..) {
+                due.push_back((self.now.mono + Nanos(SECOND / 50), delivery));
+            }
+            let reply_at = due.front().map_or(Mono::NEVER, |(at, _)| *at);
+            let next = self.engine.next_wake().min(reply_at);
+            let next = next.max(self.now.mono).min(end);
+            self.now.wall = self.now.wall + next.since(self.now.mono);
+            self.now.mono = next;
+            if reply_at <= next
+                && let Some((_, delivery)) = due.pop_front()
+            {
+                let reply = answer(next, &delivery);
+                answered += 1;
+                self.step(Event::Replied {
+                    permit: delivery.permit,
+                    reply,
+                    session_lives: true,
+                });
+            } else {
+                self.step(Event::Woke);
+            }
+        }
+        assert!(answered > 0, "nothing was sent");
+    }
+
+    fn learnt(&self, key: &str) -> Option<outflow_core::engine::view::LearntView> {
+        let key: LimitKey = key.parse().unwrap();
+        let views = self.engine.limit_views(&self.now);
+        views.into_iter().find(|view| *view.key == key)?.learnt
+    }
+
+    /// What was last written of each rate.
+    fn lore(&self) -> BTreeMap<LimitKey, Lore> {
+        let written = self.written.iter().filter_map(|record| match record {
+            Record::Adapted { key, lore } => Some(((**key).clone(), (**lore).clone())),
+            _ => None,
+        });
+        written.collect()
+    }
+}
+
+/// One account, one flow to google, far more messages than can be sent.
+fn flooded() -> (Desk, FlowId) {
+    let mut desk = Desk::new(Policies::default());
+    desk.set_account(account("main", &["50/s"]));
+    let mut key = FlowKey::to(Destination::isp("google"));
+    key.sender_domain = Some(Name::from("example.com"));
+    let flow = desk.flow_of(key);
+    desk.queue(flow, 1..=400_000);
+    (desk, flow)
+}
+
+#[test]
+fn a_hidden_limit_is_found_and_kept_to() {
+    let (mut desk, _) = flooded();
+    let mut far = Hidden::new(5.0, TOO_FAST);
+    desk.run(Nanos(600 * SECOND), |now, _| far.answer(now));
+    let learnt = desk.learnt(PAIR).expect("it was refused");
+    assert!(learnt.factor < 0.2, "{}", learnt.sentence);
+    // It climbs back in trials, each of which must first be borne for a while.
+    desk.run(Nanos(3 * 3_600 * SECOND), |now, _| far.answer(now));
+    let (taken, refused) = (far.taken, far.refused);
+    desk.run(Nanos(3_600 * SECOND), |now, _| far.answer(now));
+    let (taken, refused) = (far.taken - taken, far.refused - refused);
+    assert!(taken > 3_600 * 5 * 9 / 10, "{taken} in an hour at 5/s");
+    assert!(refused * 100 < taken, "{refused} of {taken} refused");
+}
+
+#[test]
+fn only_what_a_reply_speaks_of_slows_down() {
+    let (mut desk, flow) = flooded();
+    desk.set_account(account("other", &["50/s"]));
+    let yahoo = desk.flow("yahoo");
+    desk.queue(yahoo, 500_001..=700_000);
+    let mut far = Hidden::new(2.0, TOO_FAST);
+    let mut through_other = 0_u64;
+    let mut to_yahoo = 0_u64;
+    // Accounts are numbered in the order in which they came.
+    let main = AccountId(0);
+    desk.run(Nanos(120 * SECOND), |now, delivery| {
+        if delivery.flow != flow {
+            to_yahoo += 1;
+            return Reply::accepted();
+        }
+        if delivery.account == main {
+            return far.answer(now);
+        }
+        through_other += 1;
+        Reply::accepted()
+    });
+    assert!(desk.learnt(PAIR).is_some());
+    assert!(desk.learnt("account:other/isp:google#learnt").is_none());
+    assert!(desk.learnt("account:main/isp:yahoo#learnt").is_none());
+    assert!(through_other > 1_000, "{through_other} through the other");
+    assert!(to_yahoo > 1_000, "{to_yahoo} to yahoo");
+}
+
+#[test]
+fn a_sending_domain_is_slowed_whoever_sends() {
+    let (mut desk, flow) = flooded();
+    let mut key = FlowKey::to(Destination::isp("google"));
+    key.sender_domain = Some(Name::from("other.example"));
+    let other = desk.flow_of(key);
+    desk.queue(other, 500_001..=700_000);
+    let mut far = Hidden::new(2.0, DOMAIN_TOO_FAST);
+    let mut others = 0_u64;
+    desk.run(Nanos(300 * SECOND), |now, delivery| {
+        if delivery.flow == flow {
+            return far.answer(now);
+        }
+        others += 1;
+        Reply::accepted()
+    });
+    let learnt = desk.learnt("sender_domain:example.com/isp:google#learnt");
+    assert!(learnt.is_some_and(|it| it.factor < 0.2));
+    assert!(desk.learnt(PAIR).is_none());
+    assert!(others > 5_000, "{others} of the other domain");
+}
+
+#[test]
+fn a_restart_goes_on_at_what_was_learnt() {
+    let (mut desk, _) = flooded();
+    let mut far = Hidden::new(5.0, TOO_FAST);
+    desk.run(Nanos(900 * SECOND), |now, _| far.answer(now));
+    let before = desk.learnt(PAIR).expect("it was refused");
+    let start = Start::Again {
+        limits: BTreeMap::new(),
+        learnt: BTreeMap::new(),
+        adapted: desk.lore(),
+        downtime: Nanos(3 * SECOND),
+    };
+    let mut again = Desk::new(Policies::default());
+    again.now.mono = Mono(77 * SECOND);
+    again.now.wall = desk.now.wall + Nanos(3 * SECOND);
+    again.engine = Engine::new(Settings::default(), Policies::default(), start, &again.now);
+    again.set_account(account("main", &["50/s"]));
+    let flow = again.flow("google");
+    again.queue(flow, 1..=10_000);
+    let mut sent = 0_u64;
+    again.run(Nanos(20 * SECOND), |_, _| {
+        sent += 1;
+        Reply::accepted()
+    });
+    let after = again.learnt(PAIR).expect("it was written down");
+    assert!(
+        (after.factor - before.factor).abs() < 0.02,
+        "{after:?} {before:?}"
+    );
+    let most = (before.rate * 20.0).ceil() as u64 + 2;
+    assert!(sent <= most, "{sent} in 20 s, at most {most}");
+}
+
+#[test]
+fn trouble_with_authentication_holds_the_domain_and_blames_nobody() {
+    let (mut desk, flow) = flooded();
+    let other = desk.flow("google");
+    desk.queue(other, 500_001..=500_050);
+    let mut first = true;
+    let mut after = 0_u64;
+    desk.run(Nanos(60 * SECOND), |_, delivery| {
+        if delivery.flow != flow {
+            return Reply::accepted();
+        }
+        if std::mem::take(&mut first) {
+            let text = "5.7.26 Unauthenticated email from example.com is not accepted due to \
+                        domain's DMARC policy.";
+            return Reply::said(Stage::Data, 550, text);
+        }
+        after += 1;
+        Reply::accepted()
+    });
+    let key = "sender_domain:example.com/isp:google#learnt";
+    let learnt = desk.learnt(key).expect("it is held");
+    assert!(learnt.rate == 0.0, "{}", learnt.sentence);
+    assert!(after < 30, "{after} were sent after the refusal");
+    let settled = desk.settled();
+    assert!(settled.iter().all(|(_, state)| *state == State::Delivered));
+    assert!(settled.iter().filter(|(seq, _)| *seq > 500_000).count() == 50);
+}
+
+#[test]
+fn an_operator_holds_a_rate_and_lets_it_go() {
+    let (mut desk, _) = flooded();
+    let mut far = Hidden::new(5.0, TOO_FAST);
+    desk.run(Nanos(120 * SECOND), |now, _| far.answer(now));
+    let key: Arc<LimitKey> = Arc::new(PAIR.parse().unwrap());
+    let tune = |tune| Command::Tune {
+        key: Arc::clone(&key),
+        tune,
+    };
+    desk.command(tune(Tune::Pin {
+        rate: Rate::per_second(2),
+        until: None,
+    }));
+    let before = far.taken + far.refused;
+    desk.run(Nanos(30 * SECOND), |now, _| far.answer(now));
+    let sent = far.taken + far.refused - before;
+    assert!((55..=75).contains(&sent), "{sent} in 30 s at 2/s");
+    desk.command(tune(Tune::Reset));
+    let learnt = desk.learnt(PAIR).unwrap();
+    assert!(!learnt.sentence.contains("pinned"), "{}", learnt.sentence);
+}
+
+/// A heavy message is not given up for a rate that was learnt.
+#[test]
+fn no_cost_is_too_large_for_what_was_learnt() {
+    let mut desk = Desk::new(Policies::default());
+    desk.set_account(account("main", &["50/s burst 50"]));
+    let flow = desk.flow("google");
+    let heads = (1..=500).map(|seq| {
+        let mut head = Head::new(Seq(seq), START);
+        head.cost = 7;
+        head
+    });
+    desk.queue_heads(flow, heads.collect());
+    let mut far = Hidden::new(1.0, TOO_FAST);
+    desk.run(Nanos(300 * SECOND), |now, _| far.answer(now));
+    assert!(desk.learnt(PAIR).is_some());
+    let dead = |record: &Record| matches!(record, Record::Dead { .. });
+    assert!(!desk.written.iter().any(dead), "given up");
+    assert!(far.taken > 50, "{}", far.taken);
+}
