@@ -224,9 +224,8 @@ fn back(steps: &[(i64, f64)], enough: f64, until: i64) -> Option<i64> {
 }
 
 fn before(series: &Series, start: i64) -> Pattern {
-    let from = start - HOUR;
     let until = start - start.rem_euclid(series.step);
-    let points: Vec<_> = series.between(from, until).collect();
+    let points: Vec<_> = series.between(until - HOUR, until).collect();
     let began = points.first().map_or(until, |point| point.at);
     let length = until - began;
     if length <= 0 {
