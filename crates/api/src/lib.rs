@@ -10,7 +10,7 @@
 //! [`extract`], [`object`], [`bounded`], [`stamp`] (what requests bring); [`messages`]; what
 //! operators set: [`book`] (what is in force), [`changes`], [`accounts`],
 //! [`policies`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
-//! [`lanes`], [`limits`], [`throttle`], [`dead_letters`], [`suppressions`], [`feedback`], [`events`], [`notices`], [`health`]; then
+//! [`lanes`], [`limits`], [`history`], [`throttle`], [`dead_letters`], [`suppressions`], [`feedback`], [`events`], [`notices`], [`health`]; then
 //! [`chores`] and [`standstills`] (what happens by itself), [`document`] and [`fields`] (OpenAPI).
 
 pub mod accounts;
@@ -31,6 +31,7 @@ pub mod fleet;
 pub mod governed;
 pub mod grant;
 pub mod health;
+pub mod history;
 pub mod lanes;
 pub mod limits;
 pub mod messages;

@@ -25,6 +25,7 @@ use crate::suppressions::{edit, export, import, list as list_suppressed, review}
 use crate::throttle::{acquire, hold};
 use crate::{
     accounts, audit, document, events, feedback, health, lanes, limits, pauses, policies, tokens,
+    accounts, audit, document, events, health, history, lanes, limits, pauses, policies, tokens,
 };
 
 /// The page that shows lanes live: one file, which asks for a token.
@@ -80,6 +81,7 @@ fn versioned() -> OpenApiRouter<ApiState> {
         .routes(routes!(hold::release))
         .routes(routes!(hold::pause))
         .routes(routes!(audit::list))
+        .routes(routes!(history::list))
         .routes(routes!(events::listen))
 }
 

@@ -9,6 +9,7 @@ use outflow_core::time::Wall;
 use outflow_ports::control::Control;
 use outflow_ports::fleet::Fleet;
 use outflow_ports::hearing::Hearing;
+use outflow_ports::history::History;
 use outflow_ports::intake::{Intake, Then};
 use outflow_ports::query::Query;
 use outflow_ports::receipts::Receipts;
@@ -88,6 +89,7 @@ pub struct Parts {
     pub receipts: Arc<dyn Receipts>,
     pub suppressions: Arc<dyn Suppressions>,
     pub hearing: Arc<dyn Hearing>,
+    pub history: Arc<dyn History>,
     pub metrics: Arc<dyn Metrics>,
     pub readiness: Arc<dyn Readiness>,
     pub clock: Arc<dyn Clock>,
@@ -116,6 +118,7 @@ pub struct Inner {
     pub(crate) receipts: Arc<dyn Receipts>,
     pub(crate) suppressions: Arc<dyn Suppressions>,
     pub(crate) hearing: Arc<dyn Hearing>,
+    pub(crate) history: Arc<dyn History>,
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) readiness: Arc<dyn Readiness>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -186,6 +189,7 @@ impl ApiState {
             receipts: parts.receipts,
             suppressions: parts.suppressions,
             hearing: parts.hearing,
+            history: parts.history,
             metrics: parts.metrics,
             readiness: parts.readiness,
             clock: parts.clock,

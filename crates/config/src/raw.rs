@@ -236,6 +236,8 @@ pub struct RawRetention {
     pub receipts: String,
     pub dead_letters: String,
     pub idempotency: String,
+    pub history: String,
+    pub history_rows: u64,
 }
 
 /// `[log]`.

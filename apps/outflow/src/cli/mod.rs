@@ -27,16 +27,17 @@ mod lanes;
 mod limits;
 mod message;
 mod messages;
-mod pace;
+pub mod pace;
 mod pauses;
-mod plain;
+pub mod plain;
 mod policies;
 #[cfg(test)]
 pub mod reference;
+pub mod report;
 mod reviews;
 mod selection;
 mod send;
-mod session;
+pub mod session;
 mod suppression_files;
 mod suppressions;
 mod table;
@@ -46,7 +47,7 @@ mod tests;
 mod throttle;
 mod tokens;
 mod watch;
-mod when;
+pub mod when;
 mod words;
 
 use std::io::Write as _;
@@ -121,6 +122,9 @@ pub enum Command {
     Tokens(tokens::Command),
     /// Show who changed what, newest first.
     Audit(audit::Arguments),
+    /// Write a post-mortem: what was refused, what was done about it, and when
+    /// it was over, as Markdown with drawings.
+    Report(report::Arguments),
     /// Say what an answer of a far end means. Needs no server.
     Classify(classify::Arguments),
     /// Look a domain over before it sends: SPF, DKIM, DMARC, MX, reverse DNS,
@@ -162,6 +166,7 @@ fn act(command: &Command, options: &GlobalOptions) -> Result<(), Failure> {
         Command::Throttle(command) => throttle::run(command, &session),
         Command::Tokens(command) => tokens::run(command, &session),
         Command::Audit(arguments) => audit::run(arguments, &session),
+        Command::Report(arguments) => report::run(arguments, &session),
         Command::Classify(_) | Command::Doctor(_) => Ok(()),
     }
 }

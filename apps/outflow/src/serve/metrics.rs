@@ -110,7 +110,8 @@ fn together(
     flows
 }
 
-fn asked<T: Send + 'static>(question: impl FnOnce(Then<T>)) -> Option<T> {
+/// Asks the node, and waits for its answer for a while.
+pub fn asked<T: Send + 'static>(question: impl FnOnce(Then<T>)) -> Option<T> {
     let (sender, answer) = channel();
     question(Box::new(move |value| {
         // Who waited too long hears nothing.

@@ -1,5 +1,6 @@
 //! What the parts of a server know of each other.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -25,6 +26,7 @@ use tokio::runtime;
 use super::accounts::Accounts;
 use super::gate::Gate;
 use super::health::Health;
+use super::history::Historian;
 use super::logs::Telling;
 use super::metrics::MetricsPage;
 use super::resolver::ResolvedIntake;
@@ -87,6 +89,7 @@ impl Wiring {
             Arc::clone(&telling.logs) as _,
             Arc::clone(&health) as _,
             Arc::clone(&events) as _,
+            Arc::clone(&telling.lately) as _,
         ];
         sinks.extend(telling.attempts.clone().map(|log| log as _));
         sinks.extend(telling.trail.clone().map(|trail| trail as _));
@@ -151,6 +154,18 @@ impl Wiring {
         Ok(returns)
     }
 
+    /// Who writes down what was sent where.
+    pub fn historian(&self, store: &EmbeddedStore, telling: &Telling) -> Historian {
+        Historian {
+            lately: Arc::clone(&telling.lately),
+            node: self.node.clone(),
+            receipts: store.receipts(),
+            history: store.history(),
+            sink: Arc::clone(&self.sink),
+            written: BTreeMap::new(),
+        }
+    }
+
     /// What the API stands on.
     pub fn parts(
         &self,
@@ -170,6 +185,7 @@ impl Wiring {
             receipts: store.receipts(),
             suppressions: Arc::clone(&returns.list) as _,
             hearing: Arc::clone(&returns.hearing),
+            history: store.history(),
             metrics: Arc::new(MetricsPage {
                 metrics: Arc::clone(&telling.metrics),
                 node: self.node.clone(),

@@ -7,6 +7,7 @@ mod connections;
 mod documents;
 mod events;
 mod fleet;
+mod history;
 #[allow(dead_code, reason = "the tests of feedback use the rest")]
 #[path = "../../../feedback/tests/feedback/memory.rs"]
 mod memory;

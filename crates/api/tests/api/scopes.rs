@@ -84,6 +84,7 @@ const TABLE: &[(&str, &str, Who)] = &[
     ("post", "/api/v1/suppressions/undo", Who::OperateOwn),
     ("post", "/api/v1/suppressions/review", Who::OperateOwn),
     ("post", "/api/v1/feedback/{provider}", Who::Submit),
+    ("get", "/api/v1/history", Who::Operate),
     ("get", "/api/v1/tokens", Who::Admin),
     ("post", "/api/v1/tokens", Who::Admin),
     ("delete", "/api/v1/tokens/{id}", Who::Admin),

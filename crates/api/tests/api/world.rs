@@ -39,6 +39,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::memory::Disk;
+use crate::history::Chronicle;
 use crate::shelves::{Papers, Shelf};
 
 /// Noon of some day.
@@ -364,6 +365,7 @@ pub struct World {
     pub shelf: Arc<Shelf>,
     pub papers: Arc<Papers>,
     pub list: Arc<SuppressionList>,
+    pub chronicle: Arc<Chronicle>,
     pub sink: Arc<Sink>,
     pub told: Arc<Told>,
     pub state: ApiState,
@@ -454,6 +456,7 @@ impl World {
     ) -> Self {
         let admin = outflow_api::tokens::first_admin(&*shelf, clock.now()).unwrap();
         let (sink, told): (Arc<Sink>, Arc<Told>) = Default::default();
+        let chronicle: Arc<Chronicle> = Arc::default();
         let throttle = outflow_throttle::Service::start(outflow_throttle::Settings {
             throttle: outflow_core::throttle::Settings {
                 keys_max: 1_000,
@@ -490,6 +493,7 @@ impl World {
             control: Arc::clone(&node) as _,
             registry: Arc::clone(&shelf) as _,
             receipts: Arc::clone(&papers) as _,
+            history: Arc::clone(&chronicle) as _,
             metrics: Arc::new(Fixed),
             readiness: Arc::new(Fixed),
             clock: Arc::clone(&clock) as _,
@@ -508,6 +512,7 @@ impl World {
             shelf,
             papers,
             list,
+            chronicle,
             sink,
             told,
             router: router(state.clone()),

@@ -42,7 +42,7 @@ impl Registry for Record {
     }
 
     fn change(&self, change: Change<'_>, audit: Audit<'_>) -> Result<u64, RegistryError> {
-        self.write(|tables| {
+        self.write_now(|tables| {
             let known = tables
                 .query_row(
                     "SELECT version, value IS NOT NULL FROM documents WHERE kind = ?1 AND id = ?2",
@@ -71,7 +71,7 @@ impl Registry for Record {
     }
 
     fn audit(&self, audit: Audit<'_>) -> Result<(), RegistryError> {
-        self.write(|tables| note(tables, &audit).map_err(storage))
+        self.write_now(|tables| note(tables, &audit).map_err(storage))
     }
 
     fn audit_entries(
@@ -101,7 +101,7 @@ impl Record {
     }
 
     /// Writes, all or nothing.
-    pub(super) fn write<T>(
+    pub(super) fn write_now<T>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, RegistryError>,
     ) -> Result<T, RegistryError> {
