@@ -1,5 +1,5 @@
-//! What the API does by itself: mitigations end, pauses run out, approved dead
-//! letters re-enter. All of it is read from the registry, so a new start goes
+//! What the API does by itself: mitigations are taken back, pauses run out,
+//! approved dead letters re-enter. All of it is read from the registry, so a new start goes
 //! on where the last one was.
 
 use std::time::Duration;
@@ -10,8 +10,8 @@ use outflow_telemetry::catalogue::Level;
 use serde_json::json;
 
 use crate::events::{Notice, NoticeKind};
+use crate::mitigations;
 use crate::pauses::{self, Pause};
-use crate::policies;
 use crate::problem::Problem;
 use crate::state::ApiState;
 
@@ -25,7 +25,7 @@ const PAUSE_TURNS: u64 = 60;
 /// Does what is due by now, once. When there is more to do; none if nobody
 /// knows of anything.
 pub async fn turn(state: &ApiState, now: Wall) -> Result<Option<Wall>, Problem> {
-    policies::end_mitigations(state, now).await?;
+    mitigations::take_back(state, now).await?;
     state.replays.turn(state, now).await
 }
 

@@ -9,7 +9,7 @@
 //! [`problem`] (how requests are refused), [`grant`] and [`auth`] (who may),
 //! [`extract`], [`object`], [`bounded`], [`stamp`] (what requests bring); [`messages`]; what
 //! operators set: [`book`] (what is in force), [`changes`], [`accounts`],
-//! [`policies`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
+//! [`policies`], [`mitigations`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
 //! [`lanes`], [`limits`], [`throttle`], [`dead_letters`], [`events`], [`notices`], [`health`]; then
 //! [`chores`] (what happens by itself), [`document`] and [`fields`] (OpenAPI).
 
@@ -33,6 +33,7 @@ pub mod health;
 pub mod lanes;
 pub mod limits;
 pub mod messages;
+pub mod mitigations;
 pub mod notices;
 pub mod object;
 pub mod pauses;

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::raw_runbook::RawRunbook;
 use crate::written::Written;
 
 /// The whole file.
@@ -29,6 +30,9 @@ pub struct RawSettings {
     pub classes: RawClasses,
     pub retry: RawRetry,
     pub classify: RawClassify,
+    pub runbook: RawRunbook,
+    #[serde(default)]
+    pub canary: Vec<Value>,
     pub retention: RawRetention,
     pub log: RawLog,
     pub metrics: RawMetrics,

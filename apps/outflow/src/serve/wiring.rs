@@ -210,6 +210,7 @@ fn start_values(settings: &Settings) -> StartValues {
         },
         implicit,
         defaults,
+        runbook: settings.runbook.clone(),
     }
 }
 

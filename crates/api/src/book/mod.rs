@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
+use outflow_config::valid::runbook::Runbook;
 use outflow_config::{Account, RawAccount, RawPolicy, Settings};
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
@@ -56,6 +57,9 @@ pub struct StartValues {
     pub implicit: Option<RawAccount>,
     /// Headroom and worker, to which policies are added.
     pub defaults: Policies,
+    /// What is done when a destination is in trouble, and how mitigations are
+    /// taken back.
+    pub runbook: Runbook,
 }
 
 impl StartValues {
@@ -79,6 +83,7 @@ impl StartValues {
             built_in: Vec::new(),
             implicit,
             defaults,
+            runbook: settings.runbook.clone(),
         }
     }
 }

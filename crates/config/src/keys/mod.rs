@@ -7,6 +7,7 @@ mod account;
 mod dns;
 mod policy;
 mod retry;
+mod runbook;
 mod server;
 
 pub use account::ACCOUNT;
@@ -82,6 +83,16 @@ pub const ROOT: &[Key] = &[
         "classify",
         Form::Table(retry::CLASSIFY),
         "What the answers of far ends mean.",
+    ),
+    Key::new(
+        "runbook",
+        Form::Table(runbook::RUNBOOK),
+        "What is done when a destination is in trouble. See docs/runbook.md.",
+    ),
+    Key::new(
+        "canary",
+        Form::List(&Form::Table(runbook::CANARY), runbook::CANARIES_MAX),
+        "Addresses of our own at one destination each, which are written to before each step up.",
     ),
     Key::new(
         "retention",

@@ -3,12 +3,13 @@
 //! Single values were held against the table of keys before; here is what only
 //! shows when several are looked at together.
 //!
-//! In reading order: [`machine`] (listeners, store, logs), [`dns`], [`retry`]
-//! and `traffic` (accounts, policies, classes).
+//! In reading order: [`machine`] (listeners, store, logs), [`dns`], [`retry`],
+//! [`runbook`] and `traffic` (accounts, policies, classes).
 
 pub mod dns;
 pub mod machine;
 pub mod retry;
+pub mod runbook;
 mod traffic;
 
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ use crate::raw::RawSettings;
 use dns::{Destinations, Dns};
 use machine::{Ledger, Listener, Log, Metrics, Retention, Server, Store, Throttle};
 use retry::Retry;
+use runbook::Runbook;
 
 /// An account of the settings, as it was written and as it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +77,8 @@ pub struct Settings {
     pub retry: Retry,
     /// Files of rules that say what answers of far ends mean, in order.
     pub classify_rules: Vec<PathBuf>,
+    /// What is done when a destination is in trouble.
+    pub runbook: Runbook,
     /// How long things are kept.
     pub retention: Retention,
     /// What is logged.
@@ -116,6 +120,7 @@ impl Settings {
             headroom: traffic::headroom(&raw.classes, problems),
             retry: retry::of(&raw.retry, problems),
             classify_rules: raw.classify.rules.iter().map(PathBuf::from).collect(),
+            runbook: runbook::of(&raw.runbook, &raw.canary, problems),
             retention: machine::retention(&raw.retention),
             log: machine::log(&raw.log),
             metrics: machine::metrics(&raw.metrics),
