@@ -10,8 +10,8 @@
 //! [`extract`], [`object`], [`bounded`], [`stamp`] (what requests bring); [`messages`]; what
 //! operators set: [`book`] (what is in force), [`changes`], [`accounts`],
 //! [`policies`], [`mitigations`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
-//! [`lanes`], [`limits`], [`throttle`], [`dead_letters`], [`events`], [`notices`], [`health`]; then
-//! [`chores`] (what happens by itself), [`document`] and [`fields`] (OpenAPI).
+//! [`lanes`], [`limits`], [`throttle`], [`dead_letters`], [`events`], [`notices`], [`health`], [`incidents`]; then
+//! [`chores`] and [`runbook`] (what happens by itself), [`document`] and [`fields`] (OpenAPI).
 
 pub mod accounts;
 pub mod ask;
@@ -30,6 +30,7 @@ pub mod fleet;
 pub mod governed;
 pub mod grant;
 pub mod health;
+pub mod incidents;
 pub mod lanes;
 pub mod limits;
 pub mod messages;
@@ -39,6 +40,7 @@ pub mod object;
 pub mod pauses;
 pub mod policies;
 pub mod problem;
+pub mod runbook;
 pub mod serve;
 pub mod server;
 pub mod stamp;

@@ -337,21 +337,31 @@ pub async fn remove(
     Asked(Path(path)): Asked<Path<String>>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    let matches = about(&path)?;
+    take_away(&state, &may.name, &about(&path)?, &headers).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes a policy away durably, then at the engine.
+pub(crate) async fn take_away(
+    state: &ApiState,
+    actor: &str,
+    matches: &Match,
+    headers: &HeaderMap,
+) -> Result<(), Problem> {
     let _turn = state.book.write().await;
     let (snapshot, now) = (state.book.snapshot(), state.clock.now());
-    let before = snapshot.policies.get(&matches);
+    let before = snapshot.policies.get(matches);
     let before = before.ok_or_else(|| Problem::not_found("policy"))?;
     let edit = Edit {
         kind: Kind::Policy,
         id: matches.to_string(),
         value: None,
-        expected: expected(&headers, before.version)?,
+        expected: expected(headers, before.version)?,
         action: "policy.remove",
-        detail: json!({ "before": before.raw_at(&matches, now) }),
+        detail: json!({ "before": before.raw_at(matches, now) }),
     };
     state.share(&edit.id, None).await?;
-    state.change(&may.name, edit).await?;
-    state.book.set_policy(&matches, None, now);
-    Ok(StatusCode::NO_CONTENT)
+    state.change(actor, edit).await?;
+    state.book.set_policy(matches, None, now);
+    Ok(())
 }

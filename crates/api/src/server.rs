@@ -22,7 +22,9 @@ use crate::messages::{bulk, cancel, explain, get as message, list, raw, submit};
 use crate::problem::{Code, Problem};
 use crate::state::ApiState;
 use crate::throttle::{acquire, hold};
-use crate::{accounts, audit, document, events, health, lanes, limits, pauses, policies, tokens};
+use crate::{
+    accounts, audit, document, events, health, incidents, lanes, limits, pauses, policies, tokens,
+};
 
 /// The page that shows lanes live: one file, which asks for a token.
 const PAGE: &str = include_str!("page.html");
@@ -71,6 +73,9 @@ fn versioned() -> OpenApiRouter<ApiState> {
         .routes(routes!(hold::release))
         .routes(routes!(hold::pause))
         .routes(routes!(audit::list))
+        .routes(routes!(incidents::list))
+        .routes(routes!(incidents::get))
+        .routes(routes!(incidents::close))
         .routes(routes!(events::listen))
 }
 

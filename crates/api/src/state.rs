@@ -7,6 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use outflow_core::time::Wall;
 use outflow_ports::control::Control;
+use outflow_ports::detours::Detours;
 use outflow_ports::fleet::Fleet;
 use outflow_ports::intake::{Intake, Then};
 use outflow_ports::query::Query;
@@ -23,6 +24,7 @@ use crate::extract::BUDGET_UNIT;
 use crate::grant::{Known, Tokens};
 use crate::messages::naming::{self, Naming};
 use crate::pauses::Pause;
+use crate::runbook::Runbooks;
 use crate::stamp::Stamp;
 
 /// Reads the wall clock.
@@ -94,6 +96,8 @@ pub struct Parts {
     pub fleet: Option<Arc<dyn Fleet>>,
     /// Where the API tells of requests.
     pub telemetry: Arc<dyn Sink>,
+    /// Which messages go through another pool for a while.
+    pub detours: Arc<Detours>,
     /// Where notices are published; a telemetry sink, to be given to the node.
     pub events: Arc<Events>,
     pub bounds: Bounds,
@@ -120,10 +124,12 @@ pub struct Inner {
     pub(crate) naming: Naming,
     pub(crate) book: Book,
     pub(crate) replays: Replays,
+    pub(crate) runbooks: Runbooks,
     pub(crate) openapi: OnceLock<String>,
     pub(crate) body_budget: Arc<Semaphore>,
     pub(crate) requests: Semaphore,
     pub(crate) telemetry: Arc<dyn Sink>,
+    pub(crate) detours: Arc<Detours>,
     /// Where notices are published.
     pub events: Arc<Events>,
 }
@@ -167,6 +173,7 @@ impl ApiState {
                 parts.control.pause(id, matches, until);
             }
         }
+        let runbooks = Runbooks::of(book.start(), &parts.registry.list(Kind::Incident)?);
         let Bounds {
             held_bytes_max,
             requests_max,
@@ -188,10 +195,12 @@ impl ApiState {
             naming: naming::of_this_process()?,
             book,
             replays: Replays::default(),
+            runbooks,
             openapi: OnceLock::new(),
             body_budget: Arc::new(Semaphore::new(held_bytes_max / BUDGET_UNIT)),
             requests: Semaphore::new(requests_max),
             telemetry: parts.telemetry,
+            detours: parts.detours,
             events: parts.events,
         })))
     }

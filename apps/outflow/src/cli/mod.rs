@@ -22,6 +22,7 @@ mod dead_letters;
 mod explain;
 mod failure;
 mod fields;
+mod incidents;
 mod lanes;
 mod limits;
 mod message;
@@ -113,6 +114,8 @@ pub enum Command {
     /// Who may do what.
     #[command(subcommand)]
     Tokens(tokens::Command),
+    /// Show what went wrong at destinations, and what was done about it.
+    Incidents(incidents::Arguments),
     /// Show who changed what, newest first.
     Audit(audit::Arguments),
     /// Say what an answer of a far end means. Needs no server.
@@ -148,6 +151,7 @@ fn act(command: &Command, options: &GlobalOptions) -> Result<(), Failure> {
         Command::DeadLetters(command) => dead_letters::run(command, &session),
         Command::Throttle(command) => throttle::run(command, &session),
         Command::Tokens(command) => tokens::run(command, &session),
+        Command::Incidents(arguments) => incidents::run(arguments, &session),
         Command::Audit(arguments) => audit::run(arguments, &session),
         Command::Classify(_) => Ok(()),
     }

@@ -12,6 +12,7 @@ use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
 use outflow_core::time::Wall;
 use outflow_pipeline::Handle;
+use outflow_ports::detours::Detours;
 use outflow_ports::intake::Intake;
 use outflow_resolver_dns::Directory;
 use outflow_store_embedded::EmbeddedStore;
@@ -57,6 +58,7 @@ pub struct Wiring {
     pub accounts: Arc<Accounts>,
     /// Where everything that happens goes.
     pub sink: Arc<dyn Sink>,
+    detours: Arc<Detours>,
     troubles: Troubles,
     directory: Arc<Directory>,
     health: Arc<Health>,
@@ -107,6 +109,7 @@ impl Wiring {
             sandbox,
             accounts: Arc::new(accounts),
             sink,
+            detours: Arc::default(),
             troubles,
             directory,
             health,
@@ -120,6 +123,7 @@ impl Wiring {
         Arc::new(ResolvedIntake {
             node: self.node.clone(),
             directory: Arc::clone(&self.directory),
+            detours: Arc::clone(&self.detours),
         })
     }
 
@@ -148,6 +152,7 @@ impl Wiring {
             account_sink: Arc::clone(&self.accounts) as _,
             fleet: None,
             telemetry: Arc::clone(&self.sink),
+            detours: Arc::clone(&self.detours),
             events: Arc::clone(&self.events),
             bounds: bounds(&settings.server),
         }

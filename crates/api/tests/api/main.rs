@@ -9,6 +9,7 @@ mod events;
 mod fleet;
 mod messages;
 mod replays;
+mod runbook;
 mod scopes;
 mod shelves;
 mod submissions;

@@ -80,6 +80,8 @@ pub(super) fn of(raw: &RawRunbook, canaries: &[Value], problems: &mut Problems) 
         cooldown: span(&raw.cooldown),
         calm: span(&raw.calm),
         ramp,
+        can_pause: !raw.paused_classes.is_empty(),
+        can_detour: raw.detour_pool.is_some(),
         canaries: canaries.keys().cloned().collect(),
         canary_within: span(&raw.canary_within),
     };

@@ -109,7 +109,10 @@ fn begin(
         return;
     }
     let wanted = said.loud.iter().map(|(watch, _)| watch.response);
-    let wanted = wanted.fold(Response::default(), Response::and);
+    let mut wanted = wanted.fold(Response::default(), Response::and);
+    wanted.slow &= said.has_rate;
+    wanted.pause &= settings.can_pause;
+    wanted.detour &= settings.can_detour;
     let lacking = incident.measures.lacking(wanted);
     if lacking == Response::default() {
         return;

@@ -36,6 +36,9 @@ pub trait Reading {
 
     /// How many there were in a window.
     fn count(&self, window: Window, counter: Counter) -> u64;
+
+    /// Whether there is a rate that could be cut.
+    fn has_rate(&self) -> bool;
 }
 
 /// What became of canaries.
@@ -94,6 +97,8 @@ struct Said {
     loud: Vec<(Watch, Finding)>,
     /// Whether something that a rule watches goes on, be it little.
     noisy: bool,
+    /// Whether there is a rate that could be cut.
+    has_rate: bool,
 }
 
 /// All incidents that are not over.
@@ -194,6 +199,14 @@ impl Runbook {
         due
     }
 
+    /// What was to be in force at a destination could not be put in force: it is
+    /// tried again at the next look.
+    pub fn failed(&mut self, destination: &str) {
+        if let Some(incident) = self.incidents.get_mut(destination) {
+            incident.held_until = None;
+        }
+    }
+
     /// Ends an incident because somebody says so. What is in force goes.
     pub fn close(&mut self, id: u64, now: Wall, why: String) -> Option<Due> {
         let mut all = self.incidents.iter();
@@ -204,7 +217,10 @@ impl Runbook {
     }
 
     fn said<R: Reading>(&self, reading: &R) -> Said {
-        let mut said = Said::default();
+        let mut said = Said {
+            has_rate: reading.has_rate(),
+            ..Said::default()
+        };
         for watch in &self.settings.watches {
             let count = |window, counter| reading.count(window, counter);
             if let Some(finding) = watch.speaks(count) {

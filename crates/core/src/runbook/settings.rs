@@ -131,6 +131,10 @@ pub struct Settings {
     pub calm: Nanos,
     /// How rates come back.
     pub ramp: Ramp,
+    /// Whether there are classes that can wait.
+    pub can_pause: bool,
+    /// Whether there is another way for a share of critical traffic.
+    pub can_detour: bool,
     /// Destinations that have canaries, which go before each step up.
     pub canaries: BTreeSet<String>,
     /// Canaries that have no good answer by then hold the next step.
@@ -147,6 +151,8 @@ impl Default for Settings {
             cooldown: Nanos::from_secs(1_800),
             calm: Nanos::from_secs(1_800),
             ramp: Ramp::default(),
+            can_pause: false,
+            can_detour: false,
             canaries: BTreeSet::new(),
             canary_within: Nanos::from_secs(600),
         }

@@ -13,4 +13,5 @@ mod meters;
 mod policy;
 mod pool;
 mod retry;
+mod runbook;
 mod tally;
