@@ -38,6 +38,7 @@ mod recipes;
 #[allow(dead_code, reason = "the tests of the ledger use the rest")]
 #[path = "../../../../crates/ledger-redis/tests/redis/server.rs"]
 mod redis_server;
+mod runbook;
 mod sink;
 #[path = "../../../../crates/transport-smtp/tests/smtp/smtp_sink.rs"]
 mod smtp_sink;
