@@ -10,7 +10,7 @@
 //! [`extract`], [`object`], [`bounded`], [`stamp`] (what requests bring); [`messages`]; what
 //! operators set: [`book`] (what is in force), [`changes`], [`accounts`],
 //! [`policies`], [`mitigations`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
-//! [`lanes`], [`limits`], [`throttle`], [`dead_letters`], [`events`], [`notices`], [`health`], [`incidents`]; then
+//! [`lanes`], [`limits`], [`throttle`], [`dead_letters`], [`events`], [`notices`], [`health`], [`incidents`], [`warm_ups`]; then
 //! [`chores`] and [`runbook`] (what happens by itself), [`document`] and [`fields`] (OpenAPI).
 
 pub mod accounts;
@@ -47,6 +47,7 @@ pub mod stamp;
 pub mod state;
 pub mod throttle;
 pub mod tokens;
+pub mod warm_ups;
 
 pub use book::{AccountSink, StartValues};
 pub use events::Events;

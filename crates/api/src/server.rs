@@ -24,6 +24,7 @@ use crate::state::ApiState;
 use crate::throttle::{acquire, hold};
 use crate::{
     accounts, audit, document, events, health, incidents, lanes, limits, pauses, policies, tokens,
+    warm_ups,
 };
 
 /// The page that shows lanes live: one file, which asks for a token.
@@ -76,6 +77,7 @@ fn versioned() -> OpenApiRouter<ApiState> {
         .routes(routes!(incidents::list))
         .routes(routes!(incidents::get))
         .routes(routes!(incidents::close))
+        .routes(routes!(warm_ups::list))
         .routes(routes!(events::listen))
 }
 

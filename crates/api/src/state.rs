@@ -26,6 +26,7 @@ use crate::messages::naming::{self, Naming};
 use crate::pauses::Pause;
 use crate::runbook::Runbooks;
 use crate::stamp::Stamp;
+use crate::warm_ups::WarmUps;
 
 /// Reads the wall clock.
 pub trait Clock: Send + Sync {
@@ -125,6 +126,7 @@ pub struct Inner {
     pub(crate) book: Book,
     pub(crate) replays: Replays,
     pub(crate) runbooks: Runbooks,
+    pub(crate) warm_ups: WarmUps,
     pub(crate) openapi: OnceLock<String>,
     pub(crate) body_budget: Arc<Semaphore>,
     pub(crate) requests: Semaphore,
@@ -158,11 +160,14 @@ impl ApiState {
         let tokens = Tokens::of(&parts.registry.list(Kind::Token)?);
         let now = parts.clock.now();
         let control = Arc::clone(&parts.control);
+        let documents = parts.registry.list(Kind::WarmUp)?;
+        let (warm_ups, beside) = WarmUps::of(&parts.start, &documents, now);
         let book = Book::open(
             parts.start,
             &*parts.registry,
             control,
             parts.account_sink,
+            beside,
             now,
         )?;
         for document in parts.registry.list(Kind::Pause)? {
@@ -196,6 +201,7 @@ impl ApiState {
             book,
             replays: Replays::default(),
             runbooks,
+            warm_ups,
             openapi: OnceLock::new(),
             body_budget: Arc::new(Semaphore::new(held_bytes_max / BUDGET_UNIT)),
             requests: Semaphore::new(requests_max),

@@ -33,6 +33,8 @@ pub struct RawSettings {
     pub runbook: RawRunbook,
     #[serde(default)]
     pub canary: Vec<Value>,
+    #[serde(default)]
+    pub warm_up: Vec<Value>,
     pub retention: RawRetention,
     pub log: RawLog,
     pub metrics: RawMetrics,

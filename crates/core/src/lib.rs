@@ -6,7 +6,8 @@
 //! [`policy`] (what may be sent when), [`ledger`] (how a fleet shares it), [`adapt`]
 //! (how much of it the far end bears);
 //! [`schedule`] (who goes next), [`pool`] (through which account); [`reply`], [`classify`], [`outcome`], [`retry`]
-//! (what became of it), [`tally`] (how often), [`runbook`] (what to do when it is too often); [`engine`] ties them together; [`throttle`]
+//! (what became of it), [`tally`] (how often), [`runbook`] (what to do when it is too often), [`warmup`] (how
+//! a new sender begins); [`engine`] ties them together; [`throttle`]
 //! lends the same limits to others.
 
 pub mod account;
@@ -33,3 +34,4 @@ pub mod schedule;
 pub mod tally;
 pub mod throttle;
 pub mod time;
+pub mod warmup;

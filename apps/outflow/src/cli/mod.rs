@@ -43,6 +43,7 @@ mod target;
 mod tests;
 mod throttle;
 mod tokens;
+mod warmup;
 mod watch;
 mod when;
 mod words;
@@ -116,6 +117,8 @@ pub enum Command {
     Tokens(tokens::Command),
     /// Show what went wrong at destinations, and what was done about it.
     Incidents(incidents::Arguments),
+    /// Show senders that are being warmed up: plan, day, quota, yesterday.
+    Warmup(warmup::Arguments),
     /// Show who changed what, newest first.
     Audit(audit::Arguments),
     /// Say what an answer of a far end means. Needs no server.
@@ -152,6 +155,7 @@ fn act(command: &Command, options: &GlobalOptions) -> Result<(), Failure> {
         Command::Throttle(command) => throttle::run(command, &session),
         Command::Tokens(command) => tokens::run(command, &session),
         Command::Incidents(arguments) => incidents::run(arguments, &session),
+        Command::Warmup(arguments) => warmup::run(arguments, &session),
         Command::Audit(arguments) => audit::run(arguments, &session),
         Command::Classify(_) => Ok(()),
     }

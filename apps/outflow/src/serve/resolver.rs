@@ -89,8 +89,7 @@ impl Intake for ResolvedIntake {
                 *destination = known;
             }
         }
-        let keys = batch.iter_mut().map(|submission| &mut submission.key);
-        self.detours.divert(keys);
+        self.detours.divert(&mut batch);
         self.node.submit(batch, then);
     }
 }

@@ -216,6 +216,7 @@ fn start_values(settings: &Settings) -> StartValues {
         implicit,
         defaults,
         runbook: settings.runbook.clone(),
+        warm_ups: settings.warm_ups.clone(),
     }
 }
 

@@ -49,3 +49,4 @@ mod submitter;
 mod throttle;
 mod throttle_fleet;
 mod tls;
+mod warm_up;

@@ -5,10 +5,11 @@
 //! durable and audited before it takes effect. Readers see one snapshot;
 //! writers take turns.
 //!
-//! In reading order: [`account`], [`policy`] (what is in force of each), then
-//! how they are put in force here.
+//! In reading order: [`account`], [`policy`] (what is in force of each), `beside`
+//! (limits that are not policies), then how they are put in force here.
 
 pub mod account;
+mod beside;
 pub mod policy;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use outflow_config::valid::runbook::Runbook;
+use outflow_config::valid::warm_up::WarmUp;
 use outflow_config::{Account, RawAccount, RawPolicy, Settings};
+use outflow_core::limit::spec::LimitSpec;
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
@@ -60,6 +63,8 @@ pub struct StartValues {
     /// What is done when a destination is in trouble, and how mitigations are
     /// taken back.
     pub runbook: Runbook,
+    /// Senders that are being warmed up.
+    pub warm_ups: Vec<WarmUp>,
 }
 
 impl StartValues {
@@ -84,6 +89,7 @@ impl StartValues {
             implicit,
             defaults,
             runbook: settings.runbook.clone(),
+            warm_ups: settings.warm_ups.clone(),
         }
     }
 }
@@ -115,6 +121,8 @@ pub struct Snapshot {
 pub struct Book {
     start: StartValues,
     now: ArcSwap<Snapshot>,
+    /// Limits beside the policies, by what they limit.
+    beside: ArcSwap<BTreeMap<Match, Vec<LimitSpec>>>,
     turn: Mutex<()>,
     /// Of what the fleet shares; [`UNKNOWN`] before it was first read.
     version: AtomicU64,
@@ -129,6 +137,7 @@ impl Book {
         registry: &dyn Registry,
         control: Arc<dyn Control>,
         sink: Arc<dyn AccountSink>,
+        beside: BTreeMap<Match, Vec<LimitSpec>>,
         now: Wall,
     ) -> Result<Self, RegistryError> {
         let accounts = account::in_force(&start, &registry.list(Kind::Account)?);
@@ -137,6 +146,7 @@ impl Book {
         let book = Self {
             start,
             now: ArcSwap::from_pointee(snapshot),
+            beside: ArcSwap::from_pointee(beside),
             turn: Mutex::new(()),
             version: AtomicU64::new(UNKNOWN),
             control,
@@ -179,6 +189,14 @@ impl Book {
     pub fn set_version(&self, version: u64) {
         let own = self.version().unwrap_or(0);
         self.version.store(own.max(version), Ordering::Release);
+    }
+
+    /// These limits hold beside the policies from now on.
+    pub fn set_beside(&self, beside: BTreeMap<Match, Vec<LimitSpec>>, now: Wall) {
+        if **self.beside.load() != beside {
+            self.beside.store(Arc::new(beside));
+            self.enforce_policies(now);
+        }
     }
 
     /// Tells the engine of all policies again.
@@ -232,6 +250,12 @@ impl Book {
                 && policies.insert(valid.policy).is_err()
             {
                 debug_assert!(false, "{matches} was checked when it was written");
+            }
+        }
+        for (matches, limits) in &**self.beside.load() {
+            let with = beside::with(&policies, matches, limits);
+            if policies.insert(with).is_err() {
+                debug_assert!(false, "{matches} was checked when it was read");
             }
         }
         policies.set_version(self.version().unwrap_or(0));

@@ -3,6 +3,8 @@
 //! Everything that it sets carries the number of its incident, so that it takes
 //! back what is its own and never touches what somebody else set.
 
+use std::collections::BTreeSet;
+
 use axum::http::HeaderMap;
 use outflow_config::RawPolicy;
 use outflow_core::policy::matcher::{Match, Pattern};
@@ -10,9 +12,9 @@ use outflow_core::policy::policy::{Policy, RateOrShare};
 use outflow_core::policy::scope::Scope;
 use outflow_core::runbook::Incident;
 use outflow_core::time::Wall;
-use outflow_ports::detours::Detour;
+use outflow_ports::detours::{Detour, Way};
 
-use super::ACTOR;
+use super::{ACTOR, PLACES};
 use crate::book::policy::{PolicyEntry, StoredPolicy, written};
 use crate::pauses::{self, Pause};
 use crate::policies;
@@ -39,6 +41,49 @@ fn reason(incident: &Incident) -> String {
     let mut reason = format!("{}{why}", mark(incident));
     reason.truncate(reason.floor_char_boundary(500));
     reason
+}
+
+/// Of which destinations a policy has a rate: read once for all that are looked
+/// at, of which there may be many.
+pub(super) struct Rated {
+    exact: BTreeSet<String>,
+    any: BTreeSet<&'static str>,
+}
+
+impl Rated {
+    pub(super) fn of(state: &ApiState) -> Self {
+        let mut rated = Self {
+            exact: BTreeSet::new(),
+            any: BTreeSet::new(),
+        };
+        for (matches, entry) in &state.book.snapshot().policies {
+            if !entry.base.as_ref().is_some_and(|base| base.rate.is_some()) {
+                continue;
+            }
+            for (scope, pattern) in matches.terms() {
+                let lane = || pattern.as_str().rsplit_once('/');
+                match (scope, pattern) {
+                    (Scope::Lane, Pattern::Exact(_)) => {
+                        rated.exact.extend(lane().map(|(_, place)| place.to_owned()));
+                    }
+                    (scope, Pattern::Exact(name)) if PLACES.contains(scope) => {
+                        rated.exact.insert(format!("{scope}:{name}"));
+                    }
+                    (scope, Pattern::Any) if PLACES.contains(scope) => {
+                        rated.any.insert(scope.as_str());
+                    }
+                    _ => {}
+                }
+            }
+        }
+        rated
+    }
+
+    /// Whether a rate speaks of `isp:google`.
+    pub(super) fn has(&self, place: &str) -> bool {
+        let kind = place.split_once(':').map(|(kind, _)| kind);
+        self.exact.contains(place) || kind.is_some_and(|kind| self.any.contains(kind))
+    }
 }
 
 /// The policies whose rates speak of a destination. One about each of several
@@ -236,7 +281,8 @@ pub(super) fn detour(state: &ApiState, incident: &Incident) {
         destination: Some(incident.destination.clone()),
         from: None,
         class: Some(outflow_core::class::Class::Critical),
-        to: detour.pool.clone(),
+        only_unengaged: false,
+        way: Way::Pool(detour.pool.clone()),
         permille: detour.permille,
     };
     state.detours.set(&detour_name(incident), set);

@@ -130,6 +130,7 @@ fn draft(
         expires_at: now + LIFE,
         key: None,
         fans_out: true,
+        engaged: None,
         envelope: Envelope {
             from: from.into_string(),
             subject: content.subject.clone(),

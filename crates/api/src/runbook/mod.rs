@@ -29,6 +29,8 @@ use crate::changes::Edit;
 use crate::events::{Notice, NoticeKind};
 use crate::problem::Problem;
 use crate::state::ApiState;
+use crate::warm_ups;
+use acts::Rated;
 use canaries::Canaries;
 
 /// Who acts, in the audit.
@@ -104,6 +106,9 @@ pub async fn run(state: ApiState, shutdown: impl Future<Output = ()>) {
         if let Err(problem) = turn(&state, state.clock.now()).await {
             told(&state, "the runbook could not look", &problem);
         }
+        if let Err(problem) = warm_ups::turn(&state, state.clock.now()).await {
+            told(&state, "warm-ups could not be looked at", &problem);
+        }
         tokio::select! {
             () = &mut shutdown => return,
             () = tokio::time::sleep(every) => {}
@@ -124,7 +129,9 @@ pub async fn turn(state: &ApiState, now: Wall) -> Result<(), Problem> {
         return switch_off(state, &mut at_work, now).await;
     }
     let views = ask(|then| state.query.tallies(then)).await?;
-    let readings: Vec<Counted> = views.into_iter().filter_map(|it| counted(state, it)).collect();
+    let rated = Rated::of(state);
+    let readings = views.into_iter().filter_map(|it| counted(&rated, it));
+    let readings: Vec<Counted> = readings.collect();
     let answered = at_work.canaries.answered(state).await?;
     for due in at_work.book.step(now, &readings, &answered) {
         save(state, ACTOR, &due, now).await?;
@@ -159,7 +166,7 @@ pub async fn close(state: &ApiState, actor: &str, id: u64) -> Result<Option<Inci
     Ok(Some(due.incident))
 }
 
-fn counted(state: &ApiState, view: TallyView) -> Option<Counted> {
+fn counted(rated: &Rated, view: TallyView) -> Option<Counted> {
     let [(scope, _)] = view.key.parts() else {
         return None;
     };
@@ -168,7 +175,7 @@ fn counted(state: &ApiState, view: TallyView) -> Option<Counted> {
     }
     let place = view.key.to_string();
     Some(Counted {
-        has_rate: !acts::targets(state, &place).is_empty(),
+        has_rate: rated.has(&place),
         place,
         view,
     })

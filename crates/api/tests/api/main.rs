@@ -14,4 +14,5 @@ mod scopes;
 mod shelves;
 mod submissions;
 mod tenants;
+mod warm_ups;
 mod world;

@@ -78,6 +78,7 @@ const TABLE: &[(&str, &str, Who)] = &[
     ("get", "/api/v1/incidents", Who::Operate),
     ("get", "/api/v1/incidents/{id}", Who::Operate),
     ("post", "/api/v1/incidents/{id}/close", Who::Operate),
+    ("get", "/api/v1/warm-ups", Who::Operate),
     ("get", "/api/v1/tokens", Who::Admin),
     ("post", "/api/v1/tokens", Who::Admin),
     ("delete", "/api/v1/tokens/{id}", Who::Admin),

@@ -9,6 +9,7 @@ mod policy;
 mod retry;
 mod runbook;
 mod server;
+mod warm_up;
 
 pub use account::ACCOUNT;
 pub use policy::POLICY;
@@ -93,6 +94,12 @@ pub const ROOT: &[Key] = &[
         "canary",
         Form::List(&Form::Table(runbook::CANARY), runbook::CANARIES_MAX),
         "Addresses of our own at one destination each, which are written to before each step up.",
+    ),
+    Key::new(
+        "warm_up",
+        Form::List(&Form::Table(warm_up::WARM_UP), warm_up::WARM_UPS_MAX),
+        "One new sender each, which sends little at first and more each good day. See \
+         docs/warm-up.md.",
     ),
     Key::new(
         "retention",

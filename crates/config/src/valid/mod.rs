@@ -4,13 +4,14 @@
 //! shows when several are looked at together.
 //!
 //! In reading order: [`machine`] (listeners, store, logs), [`dns`], [`retry`],
-//! [`runbook`] and `traffic` (accounts, policies, classes).
+//! [`runbook`], [`warm_up`] and `traffic` (accounts, policies, classes).
 
 pub mod dns;
 pub mod machine;
 pub mod retry;
 pub mod runbook;
 mod traffic;
+pub mod warm_up;
 
 use std::path::PathBuf;
 
@@ -29,6 +30,7 @@ use dns::{Destinations, Dns};
 use machine::{Ledger, Listener, Log, Metrics, Retention, Server, Store, Throttle};
 use retry::Retry;
 use runbook::Runbook;
+use warm_up::WarmUp;
 
 /// An account of the settings, as it was written and as it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +81,8 @@ pub struct Settings {
     pub classify_rules: Vec<PathBuf>,
     /// What is done when a destination is in trouble.
     pub runbook: Runbook,
+    /// Senders that are being warmed up.
+    pub warm_ups: Vec<WarmUp>,
     /// How long things are kept.
     pub retention: Retention,
     /// What is logged.
@@ -121,6 +125,7 @@ impl Settings {
             retry: retry::of(&raw.retry, problems),
             classify_rules: raw.classify.rules.iter().map(PathBuf::from).collect(),
             runbook: runbook::of(&raw.runbook, &raw.canary, problems),
+            warm_ups: warm_up::of(&raw.warm_up, problems),
             retention: machine::retention(&raw.retention),
             log: machine::log(&raw.log),
             metrics: machine::metrics(&raw.metrics),

@@ -15,3 +15,4 @@ mod pool;
 mod retry;
 mod runbook;
 mod tally;
+mod warmup;
