@@ -134,7 +134,8 @@ async fn adopt(state: &ApiState, document: &SharedDocument) -> Result<(), Proble
     let now = state.clock.now();
     let snapshot = state.book.snapshot();
     let before = snapshot.policies.get(&matches);
-    let mut entry = stored.and_then(|stored| PolicyEntry::of(state.book.start(), &matches, stored, 0));
+    let mut entry =
+        stored.and_then(|stored| PolicyEntry::of(state.book.start(), &matches, stored, 0));
     if let Some(entry) = &entry
         && entry.at(&matches, now).is_none()
     {

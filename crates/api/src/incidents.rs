@@ -160,7 +160,11 @@ impl From<Incident> for IncidentView {
             calm_since: incident.calm_since.map(Stamp),
             next_step_at: incident.next_step_at.map(Stamp),
             canary_since: incident.canary_at.map(Stamp),
-            evidence: incident.evidence.into_iter().map(EvidenceView::from).collect(),
+            evidence: incident
+                .evidence
+                .into_iter()
+                .map(EvidenceView::from)
+                .collect(),
             lines: incident.lines.into_iter().map(LineView::from).collect(),
         }
     }
@@ -200,7 +204,10 @@ pub async fn list(
     ];
     let words = query.state.unwrap_or_default();
     let words: Vec<&str> = words.split(',').filter(|word| !word.is_empty()).collect();
-    if let Some(word) = words.iter().find(|word| !all.iter().any(|it| it.as_str() == **word)) {
+    if let Some(word) = words
+        .iter()
+        .find(|word| !all.iter().any(|it| it.as_str() == **word))
+    {
         return Err(bad(format!(
             "state: {word:?} is none of open, mitigating, recovering, closed"
         )));

@@ -53,7 +53,10 @@ impl Kept {
     /// The limits of today; none if the plan is over.
     fn limits(&self) -> Option<Vec<LimitSpec>> {
         let quota = self.progress.quota(&self.warm_up.plan)?;
-        let texts = [format!("{}/day@UTC", quota.day), format!("{}/h", quota.hour)];
+        let texts = [
+            format!("{}/day@UTC", quota.day),
+            format!("{}/h", quota.hour),
+        ];
         let limits = texts.iter().filter_map(|text| LimitSpec::parse(text).ok());
         Some(limits.collect())
     }
@@ -177,7 +180,8 @@ fn senders(state: &ApiState, warm_up: &WarmUp) -> Vec<(String, String)> {
         let is_account = account.as_ref().is_some_and(|name| *name == spec.id);
         is_account || (ip.is_some() && spec.ip == ip)
     });
-    own.map(|spec| (spec.id.to_string(), spec.pool.to_string())).collect()
+    own.map(|spec| (spec.id.to_string(), spec.pool.to_string()))
+        .collect()
 }
 
 /// What was counted of a sender in the last five minutes.
@@ -189,7 +193,8 @@ fn counted(state: &ApiState, warm_up: &WarmUp, tallies: &[TallyView]) -> Counted
             None => format!("account:{account}"),
         };
         let same = |view: &&TallyView| {
-            key.parse().is_ok_and(|key: outflow_core::policy::key::LimitKey| *view.key == key)
+            key.parse()
+                .is_ok_and(|key: outflow_core::policy::key::LimitKey| *view.key == key)
         };
         if let Some(view) = tallies.iter().find(same) {
             let count = |counter| view.count(SAMPLED, counter);
@@ -240,7 +245,10 @@ async fn overflow(state: &ApiState, kept: &Kept, lanes: &[LaneView]) -> Result<(
         Obstacle::Limit { key, .. } => {
             let terms = kept.warm_up.matches.terms().iter();
             let own = terms.map(|(scope, pattern)| (*scope, pattern.as_str()));
-            key.parts().iter().map(|(scope, name)| (*scope, name.as_str())).eq(own)
+            key.parts()
+                .iter()
+                .map(|(scope, name)| (*scope, name.as_str()))
+                .eq(own)
         }
         _ => false,
     };
@@ -257,7 +265,9 @@ async fn overflow(state: &ApiState, kept: &Kept, lanes: &[LaneView]) -> Result<(
         let moved = ask(|then| state.control.bulk(bulk, matches, false, then)).await?;
         if moved > 0 {
             let detail = json!({ "to": to.as_str(), "at_most": moved });
-            state.audit(ACTOR, "warm_up.overflow", target, detail).await?;
+            state
+                .audit(ACTOR, "warm_up.overflow", target, detail)
+                .await?;
         }
     }
     Ok(())

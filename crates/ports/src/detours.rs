@@ -94,7 +94,9 @@ impl Detours {
     /// All of them by name.
     pub fn all(&self) -> Vec<(String, Detour)> {
         let kept = self.lock();
-        let all = kept.iter().map(|(name, kept)| (name.clone(), kept.detour.clone()));
+        let all = kept
+            .iter()
+            .map(|(name, kept)| (name.clone(), kept.detour.clone()));
         all.collect()
     }
 
@@ -179,7 +181,10 @@ mod tests {
             // What is set again goes on counting where it was.
             detours.set("incident", to_backup(100));
         }
-        let gone: Vec<_> = batch.iter().filter(|it| it.key.pool.as_str() == "backup").collect();
+        let gone: Vec<_> = batch
+            .iter()
+            .filter(|it| it.key.pool.as_str() == "backup")
+            .collect();
         assert_eq!(gone.len(), 5);
         let is_meant = |it: &&Submission| {
             it.key.class == Class::Critical && it.key.destination == Destination::isp("google")
@@ -209,6 +214,9 @@ mod tests {
         ];
         detours.divert(&mut batch);
         let classes: Vec<Class> = batch.iter().map(|it| it.key.class).collect();
-        assert_eq!(classes, [Class::Low, Class::Normal, Class::Normal, Class::Critical]);
+        assert_eq!(
+            classes,
+            [Class::Low, Class::Normal, Class::Normal, Class::Critical]
+        );
     }
 }

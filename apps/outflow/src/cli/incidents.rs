@@ -105,12 +105,16 @@ pub fn run(arguments: &Arguments, session: &Session) -> Result<(), Failure> {
         }
         Some(Command::Show(Which { id, output })) => {
             let answer = session.get(&format!("/incidents/{}", segment(id)))?;
-            session.show(&answer, *output, |incident: Incident, now| incident.text(now))
+            session.show(&answer, *output, |incident: Incident, now| {
+                incident.text(now)
+            })
         }
         Some(Command::Close(Which { id, output })) => {
             let path = format!("/incidents/{}/close", segment(id));
             let answer = session.post(&path, &Value::Null)?;
-            session.show(&answer, *output, |incident: Incident, now| incident.text(now))
+            session.show(&answer, *output, |incident: Incident, now| {
+                incident.text(now)
+            })
         }
     }
 }
@@ -130,7 +134,10 @@ fn table(all: &Incidents, now: Timestamp) -> String {
         Column::Text("said"),
     ]);
     for incident in &all.incidents {
-        let next = incident.next_step_at.as_ref().or(incident.cooldown_until.as_ref());
+        let next = incident
+            .next_step_at
+            .as_ref()
+            .or(incident.cooldown_until.as_ref());
         let next = next.map(|at| when::both(at, now)).unwrap_or_default();
         let said = incident.evidence.iter().map(Evidence::text);
         table.row([
@@ -170,14 +177,20 @@ impl Incident {
         out.push_str(".\n");
         for (is_so, what) in [
             (self.paused, "Classes that can wait are paused."),
-            (self.detoured, "A share of critical messages goes another way."),
+            (
+                self.detoured,
+                "A share of critical messages goes another way.",
+            ),
         ] {
             if is_so {
                 out.push_str(&format!("{what}\n"));
             }
         }
         for evidence in &self.evidence {
-            let (since, last) = (when::both(&evidence.since, now), when::both(&evidence.last, now));
+            let (since, last) = (
+                when::both(&evidence.since, now),
+                when::both(&evidence.last, now),
+            );
             let line = format!("{}, since {since}, last {last}", evidence.text());
             out.push_str(&format!("{}\n", plain(&line)));
         }

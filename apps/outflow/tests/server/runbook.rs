@@ -35,7 +35,10 @@ fn audited(client: &mut Client, action: &str) -> usize {
 }
 
 fn seconds() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs_f64()
 }
 
 /// The longest a mitigated rate may allow is what it says from when it was set;
@@ -58,22 +61,35 @@ fn a_kill_in_a_mitigation_lets_nothing_through_faster() {
     });
     let shown = patch(&mut client, "/policies/isp/google", &over);
     let set_at = seconds();
-    assert_eq!((&shown["rate"], &shown["base"]["rate"]), (&json!("5/s"), &json!("2000/s")));
+    assert_eq!(
+        (&shown["rate"], &shown["base"]["rate"]),
+        (&json!("5/s"), &json!("2000/s"))
+    );
     batch(&mut client, 1_000, &json!({}));
-    wait_for("some are taken", || (place.taken().len() >= 5).then_some(()));
+    wait_for("some are taken", || {
+        (place.taken().len() >= 5).then_some(())
+    });
     let mut servers = vec![server];
     for _ in 0..3 {
         servers.pop().unwrap().kill();
         servers.push(place.start());
         let taken = place.taken().len();
-        wait_for("it goes on", || (place.taken().len() > taken + 2).then_some(()));
+        wait_for("it goes on", || {
+            (place.taken().len() > taken + 2).then_some(())
+        });
     }
     let taken = place.taken().len();
     let elapsed = seconds() - set_at;
     let most = 1.0 + 5.0 * elapsed;
     let is_cooling = Timestamp::now() < until;
-    assert!(!is_cooling || taken as f64 <= most, "{taken} in {elapsed} s: at most {most}");
-    assert!(is_cooling, "this machine was too slow for the test: {elapsed} s");
+    assert!(
+        !is_cooling || taken as f64 <= most,
+        "{taken} in {elapsed} s: at most {most}"
+    );
+    assert!(
+        is_cooling,
+        "this machine was too slow for the test: {elapsed} s"
+    );
 
     let server = servers.pop().unwrap();
     let mut client = server.client();
@@ -81,14 +97,19 @@ fn a_kill_in_a_mitigation_lets_nothing_through_faster() {
         let shown = get(&mut client, "/policies/isp/google");
         shown["ramp"].is_object().then_some(shown)
     });
-    assert!(shown["why"].as_str().unwrap().contains("ramping back"), "{shown}");
+    assert!(
+        shown["why"].as_str().unwrap().contains("ramping back"),
+        "{shown}"
+    );
     wait_for("the base", || {
         let shown = get(&mut client, "/policies/isp/google");
         (shown["rate"] == "2000/s" && shown["base"].is_null()).then_some(())
     });
     assert!((1..=4).contains(&audited(&mut client, "policy.ramp")));
     assert_eq!(audited(&mut client, "policy.cooldown_over"), 1);
-    wait_for("all are taken", || (place.taken().len() == 1_000).then_some(()));
+    wait_for("all are taken", || {
+        (place.taken().len() == 1_000).then_some(())
+    });
     server.stop();
 }
 
@@ -135,12 +156,20 @@ fn an_incident_goes_by_the_book_also_over_a_kill() {
         all["incidents"].get(0).cloned()
     });
     assert_eq!(incident["destination"], "isp:google");
-    assert_eq!(incident["evidence"][0]["rule"], "hard bounces", "{incident}");
+    assert_eq!(
+        incident["evidence"][0]["rule"], "hard bounces",
+        "{incident}"
+    );
     let policy = wait_for("a slower rate", || {
         let shown = get(&mut client, "/policies/isp/google");
         (shown["rate"] == "500/s").then_some(shown)
     });
-    assert!(policy["mitigation_reason"].as_str().unwrap().starts_with("incident 1: "));
+    assert!(
+        policy["mitigation_reason"]
+            .as_str()
+            .unwrap()
+            .starts_with("incident 1: ")
+    );
 
     // What can wait is paused; one in ten critical messages goes another way.
     let low = submit(&mut client, json!({ "class": "low" }));
@@ -167,7 +196,10 @@ fn an_incident_goes_by_the_book_also_over_a_kill() {
         let said = |line: &Value| line["why"].as_str().unwrap().contains("canary was refused");
         lines.iter().any(said).then_some(incident)
     });
-    assert_eq!((&held["state"], &held["rate_permille"]), (&json!("recovering"), &json!(500)));
+    assert_eq!(
+        (&held["state"], &held["rate_permille"]),
+        (&json!("recovering"), &json!(500))
+    );
     assert_eq!(show(&mut client, &low)["state"], "queued");
     let sound = json!({ "sandbox": { "failures": [] } });
     patch(&mut client, "/accounts/main", &sound);
@@ -179,8 +211,16 @@ fn an_incident_goes_by_the_book_also_over_a_kill() {
     });
     wait_state(&mut client, &low, "delivered");
     let shown = get(&mut client, "/policies/isp/google");
-    assert_eq!((&shown["rate"], &shown["base"]), (&json!("1000/s"), &Value::Null));
-    for action in ["incident.open", "incident.canary", "incident.recover", "incident.close"] {
+    assert_eq!(
+        (&shown["rate"], &shown["base"]),
+        (&json!("1000/s"), &Value::Null)
+    );
+    for action in [
+        "incident.open",
+        "incident.canary",
+        "incident.recover",
+        "incident.close",
+    ] {
         assert!(audited(&mut client, action) >= 1, "{action}");
     }
     let id = submit(&mut client, json!({ "class": "critical" }));

@@ -41,19 +41,32 @@ fn the_rest_waits_also_over_a_kill() {
     let mut client = server.client();
     let now = shown(&mut client);
     assert_eq!(now["sender"], "account:new/isp:google", "{now}");
-    assert_eq!((&now["day"], &now["quota_per_day"]), (&json!(1), &json!(50)));
+    assert_eq!(
+        (&now["day"], &now["quota_per_day"]),
+        (&json!(1), &json!(50))
+    );
     assert_eq!(now["quota_per_hour"], 5);
     let mut ids: Vec<String> = (0..12).map(|_| submit(&mut client, json!({}))).collect();
-    wait_for("an hour's worth", || (delivered(&mut client, &ids) == 5).then_some(()));
+    wait_for("an hour's worth", || {
+        (delivered(&mut client, &ids) == 5).then_some(())
+    });
     // Elsewhere nothing is new; who rarely reads comes last.
     let elsewhere = submit(&mut client, json!({ "to": "user@yahoo.com" }));
     wait_state(&mut client, &elsewhere, "delivered");
     let behind = submit(&mut client, json!({ "engaged": false }));
     let shown_behind = show(&mut client, &behind);
-    assert_eq!((&shown_behind["class"], &shown_behind["pool"]), (&json!("low"), &json!("default")));
+    assert_eq!(
+        (&shown_behind["class"], &shown_behind["pool"]),
+        (&json!("low"), &json!("default"))
+    );
     wait_for("what it waits on", || {
-        let explained = client.get(&format!("/api/v1/messages/{}/explain", ids[11])).unwrap();
-        explained.text.contains("account:new/isp:google").then_some(())
+        let explained = client
+            .get(&format!("/api/v1/messages/{}/explain", ids[11]))
+            .unwrap();
+        explained
+            .text
+            .contains("account:new/isp:google")
+            .then_some(())
     });
 
     server.kill();
@@ -69,9 +82,14 @@ fn the_rest_waits_also_over_a_kill() {
     place.configure(&format!("{SETTINGS}overflow_pool = \"warm\"\n"));
     let server = place.start();
     let mut client = server.client();
-    wait_for("all", || (delivered(&mut client, &ids) == ids.len()).then_some(()));
+    wait_for("all", || {
+        (delivered(&mut client, &ids) == ids.len()).then_some(())
+    });
     wait_state(&mut client, &behind, "delivered");
-    let pools = ids.iter().filter(|id| show(&mut client, id)["pool"] == "warm").count();
+    let pools = ids
+        .iter()
+        .filter(|id| show(&mut client, id)["pool"] == "warm")
+        .count();
     assert_eq!(pools, ids.len() - 5);
     let aside = submit(&mut client, json!({ "engaged": false }));
     assert_eq!(show(&mut client, &aside)["pool"], "warm", "from the start");

@@ -16,7 +16,9 @@ pub(super) fn with(policies: &Policies, matches: &Match, limits: &[LimitSpec]) -
             .iter()
             .filter(|wider| is_wider(&wider.matches, matches) && !wider.limits.is_empty());
         let wider = wider.max_by_key(|wider| wider.matches.exact().len());
-        policy.limits.extend(wider.into_iter().flat_map(|it| it.limits.clone()));
+        policy
+            .limits
+            .extend(wider.into_iter().flat_map(|it| it.limits.clone()));
     }
     policy.limits.extend(limits.iter().cloned());
     policy

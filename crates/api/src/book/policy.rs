@@ -101,7 +101,8 @@ impl PolicyEntry {
             return Phase::Over;
         };
         let base = self.base.as_ref().and_then(|base| rate(base, matches));
-        self.ramp.at(base, rate(over, matches), mitigation.until, now)
+        self.ramp
+            .at(base, rate(over, matches), mitigation.until, now)
     }
 
     /// As it was written, with the override as far as it still holds.

@@ -64,7 +64,9 @@ impl Rated {
                 let lane = || pattern.as_str().rsplit_once('/');
                 match (scope, pattern) {
                     (Scope::Lane, Pattern::Exact(_)) => {
-                        rated.exact.extend(lane().map(|(_, place)| place.to_owned()));
+                        rated
+                            .exact
+                            .extend(lane().map(|(_, place)| place.to_owned()));
                     }
                     (scope, Pattern::Exact(name)) if PLACES.contains(scope) => {
                         rated.exact.insert(format!("{scope}:{name}"));
@@ -99,8 +101,14 @@ pub(super) fn targets(state: &ApiState, place: &str) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
     let mut wide: Vec<Target> = Vec::new();
     for (matches, entry) in &snapshot.policies {
-        let base = entry.base.as_ref().and_then(|base| base.validate_about(matches).ok());
-        let Some(base) = base.map(|base| base.policy).filter(|base| base.rate.is_some()) else {
+        let base = entry
+            .base
+            .as_ref()
+            .and_then(|base| base.validate_about(matches).ok());
+        let Some(base) = base
+            .map(|base| base.policy)
+            .filter(|base| base.rate.is_some())
+        else {
             continue;
         };
         let lane = format!("/{place}");
@@ -115,9 +123,9 @@ pub(super) fn targets(state: &ApiState, place: &str) -> Vec<Target> {
                     base,
                 });
             }
-            (Some(Pattern::Any), _) => wide.extend(narrowed(matches, scope, name).map(|matches| {
-                Target { matches, base }
-            })),
+            (Some(Pattern::Any), _) => {
+                wide.extend(narrowed(matches, scope, name).map(|matches| Target { matches, base }))
+            }
             _ => {}
         }
     }
@@ -132,7 +140,11 @@ pub(super) fn targets(state: &ApiState, place: &str) -> Vec<Target> {
 /// The same match about one destination.
 fn narrowed(matches: &Match, scope: Scope, name: &str) -> Option<Match> {
     let terms = matches.terms().iter().map(|(own, pattern)| {
-        let name = if *own == scope { name } else { pattern.as_str() };
+        let name = if *own == scope {
+            name
+        } else {
+            pattern.as_str()
+        };
         (own.as_str(), name)
     });
     Match::from_pairs(terms).ok()
@@ -148,7 +160,9 @@ pub(super) async fn slow(
     let until = until.max(state.clock.now() + outflow_core::time::Nanos::from_secs(1));
     for Target { matches, base } in targets(state, &incident.destination) {
         let over = RawPolicy {
-            rate: base.rate.map(|rate| written(part(rate, permille), base.spaced).into()),
+            rate: base
+                .rate
+                .map(|rate| written(part(rate, permille), base.spaced).into()),
             burst: base.burst.map(|burst| scaled(burst, permille)),
             mitigation_reason: Some(reason(incident)),
             cooldown_until: Some(Stamp(until).to_string()),
@@ -204,7 +218,10 @@ pub(super) async fn lift(state: &ApiState, incident: &Incident) -> Result<(), Pr
     let mark = mark(incident);
     let snapshot = state.book.snapshot();
     for (matches, entry) in &snapshot.policies {
-        let reason = entry.over.as_ref().and_then(|over| over.mitigation_reason.as_deref());
+        let reason = entry
+            .over
+            .as_ref()
+            .and_then(|over| over.mitigation_reason.as_deref());
         if !reason.is_some_and(|reason| reason.starts_with(&mark)) {
             continue;
         }
@@ -229,7 +246,10 @@ pub(super) async fn pause(state: &ApiState, incident: &Incident) -> Result<(), P
     let (mark, own) = (mark(incident), own_pauses(state, incident).await?);
     debug_assert!(reason(incident).starts_with(&mark));
     for class in &state.book.start().runbook.paused_classes {
-        let pairs = [("destination", incident.destination.as_str()), ("class", class.as_str())];
+        let pairs = [
+            ("destination", incident.destination.as_str()),
+            ("class", class.as_str()),
+        ];
         let Ok(matches) = Match::from_pairs(pairs) else {
             continue;
         };

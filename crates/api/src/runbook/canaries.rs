@@ -87,7 +87,9 @@ async fn became(state: &ApiState, seq: Seq) -> Result<Option<Answered>, Problem>
         Some(_) => return Ok(None),
         None => {
             let receipts = Arc::clone(&state.receipts);
-            on_disk(move || receipts.get(seq)).await??.map(|receipt| receipt.state)
+            on_disk(move || receipts.get(seq))
+                .await??
+                .map(|receipt| receipt.state)
         }
     };
     Ok(match now {

@@ -142,7 +142,11 @@ pub async fn turn(state: &ApiState, now: Wall) -> Result<(), Problem> {
 
 /// What somebody switched off leaves nothing in force.
 async fn switch_off(state: &ApiState, at_work: &mut AtWork, now: Wall) -> Result<(), Problem> {
-    let open: Vec<u64> = at_work.book.incidents().map(|incident| incident.id).collect();
+    let open: Vec<u64> = at_work
+        .book
+        .incidents()
+        .map(|incident| incident.id)
+        .collect();
     for id in open {
         let why = "the runbook is switched off".to_owned();
         if let Some(due) = at_work.book.close(id, now, why) {
@@ -283,7 +287,12 @@ async fn carry_out(state: &ApiState, at_work: &mut AtWork, due: &Due, now: Wall)
                 acts::go_back(state, incident);
                 Ok(())
             }
-            Step::Canary => at_work.canaries.send(state, &incident.destination, now).await,
+            Step::Canary => {
+                at_work
+                    .canaries
+                    .send(state, &incident.destination, now)
+                    .await
+            }
         };
         if let Err(problem) = done {
             let what = format!("incident {}: {step:?} failed", incident.id);

@@ -368,7 +368,10 @@ async fn a_mitigation_is_taken_back_by_itself_step_by_step() {
     chores::turn(&later.state, later.clock.now()).await.unwrap();
     assert_eq!(rate(&later, "isp:google"), Some(8));
     let shown = call(&later, "GET", "/policies/isp/google", Value::Null).await;
-    assert_eq!((&shown["rate"], &shown["base"]["rate"]), (&json!("8/s"), &json!("30/s")));
+    assert_eq!(
+        (&shown["rate"], &shown["base"]["rate"]),
+        (&json!("8/s"), &json!("30/s"))
+    );
     assert_eq!(shown["ramp"]["next_at"], "2026-09-21T15:20:00.000Z");
     assert_eq!(shown["ramp"]["next_rate"], "11/s");
     assert_eq!(shown["ramp"]["over_at"], "2026-09-21T16:30:00.000Z");
@@ -380,7 +383,11 @@ async fn a_mitigation_is_taken_back_by_itself_step_by_step() {
     chores::turn(&later.state, later.clock.now()).await.unwrap();
     let again = later.restart(start());
     chores::turn(&again.state, again.clock.now()).await.unwrap();
-    assert_eq!(ramps(&again), 1, "each step is told once, also over a restart");
+    assert_eq!(
+        ramps(&again),
+        1,
+        "each step is told once, also over a restart"
+    );
     for (minutes, wanted) in [(10, 11), (10, 14), (30, 23), (20, 29)] {
         later.clock.advance(Nanos::from_secs(minutes * 60));
         chores::turn(&later.state, later.clock.now()).await.unwrap();

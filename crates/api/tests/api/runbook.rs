@@ -85,9 +85,7 @@ fn rate(world: &World, matches: &str) -> Option<u64> {
     let state = world.node.state.lock().unwrap();
     let matches: Match = matches.parse().unwrap();
     match state.policies.get(&matches)?.rate? {
-        RateOrShare::Rate(rate) => {
-            Some(u64::from(rate.count) * 1_000_000_000_000 / rate.per.0)
-        }
+        RateOrShare::Rate(rate) => Some(u64::from(rate.count) * 1_000_000_000_000 / rate.per.0),
         RateOrShare::Share { .. } => None,
     }
 }
@@ -116,7 +114,11 @@ fn deliver(world: &World) {
 
 fn pauses(world: &World) -> Vec<String> {
     let state = world.node.state.lock().unwrap();
-    state.pauses.values().map(|(matches, _)| matches.to_string()).collect()
+    state
+        .pauses
+        .values()
+        .map(|(matches, _)| matches.to_string())
+        .collect()
 }
 
 #[tokio::test]
@@ -132,20 +134,35 @@ async fn an_incident_is_opened_mitigated_taken_back_and_closed() {
     assert_eq!(shown["destination"], "isp:google");
     assert_eq!(shown["evidence"][0]["part"], 50);
     assert_eq!(rate(&world, "isp:google"), Some(10_000));
-    assert_eq!(rate(&world, "isp:google/ip:*"), Some(5_000), "and what is about all");
+    assert_eq!(
+        rate(&world, "isp:google/ip:*"),
+        Some(5_000),
+        "and what is about all"
+    );
     assert_eq!(rate(&world, "isp:*/ip:*"), Some(10_000));
     assert_eq!(rate(&world, "isp:yahoo"), Some(5_000));
     assert_eq!(rate(&world, "tenant:*"), Some(7_000));
     assert_eq!(pauses(&world).len(), 2);
-    assert!(pauses(&world)[0].contains("isp:google"), "{:?}", pauses(&world));
+    assert!(
+        pauses(&world)[0].contains("isp:google"),
+        "{:?}",
+        pauses(&world)
+    );
     let policy = get(&world, "/policies/isp/google").await;
     let reason = policy["mitigation_reason"].as_str().unwrap();
-    assert!(reason.starts_with("incident 1: too fast: 50 of 1000"), "{reason}");
+    assert!(
+        reason.starts_with("incident 1: too fast: 50 of 1000"),
+        "{reason}"
+    );
     assert_eq!(policy["burst"], 5);
     let audit = get(&world, "/audit").await;
-    let actors: Vec<&str> = audit["entries"].as_array().unwrap().iter()
+    let actors: Vec<&str> = audit["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
         .filter(|it| it["action"] == "policy.set" || it["action"] == "pause.add")
-        .map(|it| it["actor"].as_str().unwrap()).collect();
+        .map(|it| it["actor"].as_str().unwrap())
+        .collect();
     assert_eq!(actors, ["rule:runbook"; 4]);
 
     // A process that starts in the midst of it sends no faster.
@@ -159,16 +176,32 @@ async fn an_incident_is_opened_mitigated_taken_back_and_closed() {
     assert_eq!(rate(&again, "isp:google"), Some(12_000));
     assert_eq!(rate(&again, "isp:google/ip:*"), Some(6_000));
     assert_eq!(pauses(&again), Vec::<String>::new());
-    assert_eq!(get(&again, "/incidents?state=recovering").await["incidents"][0]["id"], "1");
+    assert_eq!(
+        get(&again, "/incidents?state=recovering").await["incidents"][0]["id"],
+        "1"
+    );
     pass(&again, 2_500).await;
     assert_eq!(rate(&again, "isp:google"), Some(20_000));
-    assert_eq!(rate(&again, "isp:google/ip:*"), None, "it was made for the incident");
+    assert_eq!(
+        rate(&again, "isp:google/ip:*"),
+        None,
+        "it was made for the incident"
+    );
     let shown = get(&again, "/incidents/1").await;
-    assert_eq!((&shown["state"], &shown["rate_permille"]), (&json!("closed"), &json!(1_000)));
-    assert_eq!(get(&again, "/incidents?state=open,mitigating").await["incidents"], json!([]));
+    assert_eq!(
+        (&shown["state"], &shown["rate_permille"]),
+        (&json!("closed"), &json!(1_000))
+    );
+    assert_eq!(
+        get(&again, "/incidents?state=open,mitigating").await["incidents"],
+        json!([])
+    );
     let actions = again.shelf.actions();
     for action in ["incident.open", "incident.recover", "incident.close"] {
-        assert!(actions.iter().any(|it| it == action), "{action}: {actions:?}");
+        assert!(
+            actions.iter().any(|it| it == action),
+            "{action}: {actions:?}"
+        );
     }
 }
 
@@ -179,7 +212,10 @@ async fn what_a_person_set_is_left_alone_and_a_person_can_end_it() {
         "rate": "15/s", "mitigation_reason": "mine", "cooldown_until": "2026-09-22T00:00:00Z",
     });
     let path = "/api/v1/policies/isp/google";
-    assert_eq!(world.call(&world.admin, "PATCH", path, own).await.status, 200);
+    assert_eq!(
+        world.call(&world.admin, "PATCH", path, own).await.status,
+        200
+    );
     count(&world, 1_000, 50);
     pass(&world, 10).await;
     assert_eq!(rate(&world, "isp:google"), Some(15_000));
@@ -211,12 +247,19 @@ async fn a_runbook_that_is_switched_off_leaves_nothing_in_force() {
 #[tokio::test]
 async fn a_canary_goes_before_each_step_and_holds_it_if_it_is_refused() {
     let mut start = start();
-    start.runbook.canaries.insert("isp:google".to_owned(), Canary {
-        to: vec!["seed@gmail.com".to_owned(), "other@gmail.com".to_owned()],
-        from: "canary@shop.example".to_owned(),
-        pool: Name::from("default"),
-    });
-    start.runbook.course.canaries.insert("isp:google".to_owned());
+    start.runbook.canaries.insert(
+        "isp:google".to_owned(),
+        Canary {
+            to: vec!["seed@gmail.com".to_owned(), "other@gmail.com".to_owned()],
+            from: "canary@shop.example".to_owned(),
+            pool: Name::from("default"),
+        },
+    );
+    start
+        .runbook
+        .course
+        .canaries
+        .insert("isp:google".to_owned());
     let world = World::with(start, Bounds::default());
     count(&world, 1_000, 50);
     pass(&world, 10).await;
@@ -226,7 +269,11 @@ async fn a_canary_goes_before_each_step_and_holds_it_if_it_is_refused() {
     assert_eq!(sent.len(), 2, "one for each address");
     assert_eq!(sent[0].key.tenant.as_str(), "canary");
     assert_eq!(sent[0].key.class, Class::Critical);
-    assert_eq!(rate(&world, "isp:google"), Some(10_000), "it waits for them");
+    assert_eq!(
+        rate(&world, "isp:google"),
+        Some(10_000),
+        "it waits for them"
+    );
     {
         let mut node = world.node.state.lock().unwrap();
         for live in node.messages.values_mut() {

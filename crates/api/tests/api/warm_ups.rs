@@ -51,8 +51,13 @@ fn limits(world: &World) -> Vec<String> {
     let state = world.node.state.lock().unwrap();
     let matches: Match = PAIR.parse().unwrap();
     let policy = state.policies.get(&matches);
-    let limits = policy.map(|policy| policy.limits.clone()).unwrap_or_default();
-    limits.iter().map(outflow_config::policy::text::limit).collect()
+    let limits = policy
+        .map(|policy| policy.limits.clone())
+        .unwrap_or_default();
+    limits
+        .iter()
+        .map(outflow_config::policy::text::limit)
+        .collect()
 }
 
 /// So many were sent in each of the last windows through each account.
@@ -67,12 +72,18 @@ fn count(world: &World, attempts: u64, bounced: u64) {
         key: Arc::new(key.parse::<LimitKey>().unwrap()),
         counts,
     };
-    let keys = ["account:a/isp:google", "account:b/isp:google", "account:a/isp:yahoo"];
+    let keys = [
+        "account:a/isp:google",
+        "account:b/isp:google",
+        "account:a/isp:yahoo",
+    ];
     world.node.state.lock().unwrap().tallies = keys.map(of).to_vec();
 }
 
 async fn turn(world: &World) {
-    warm_ups::turn(&world.state, world.clock.now()).await.unwrap();
+    warm_ups::turn(&world.state, world.clock.now())
+        .await
+        .unwrap();
 }
 
 async fn shown(world: &World) -> Value {
@@ -85,18 +96,30 @@ async fn shown(world: &World) -> Value {
 async fn a_day_that_went_well_raises_the_quota_and_one_that_did_not_does_not() {
     let world = World::with(start(), Bounds::default());
     let first = ["5000/h", "100/day@UTC", "10/h"];
-    assert_eq!(limits(&world), first, "before anything is sent, beside what was there");
+    assert_eq!(
+        limits(&world),
+        first,
+        "before anything is sent, beside what was there"
+    );
     count(&world, 20, 0);
     world.clock.advance(Nanos::from_secs(299));
     turn(&world).await;
     assert_eq!(shown(&world).await["today"]["attempts"], 0);
     world.clock.advance(Nanos::from_secs(1));
     turn(&world).await;
-    assert_eq!(shown(&world).await["today"]["attempts"], 40, "of both accounts");
+    assert_eq!(
+        shown(&world).await["today"]["attempts"],
+        40,
+        "of both accounts"
+    );
     count(&world, 0, 0);
     let world = world.restart(start());
     assert_eq!(limits(&world), first);
-    assert_eq!(shown(&world).await["today"]["attempts"], 40, "it survives a restart");
+    assert_eq!(
+        shown(&world).await["today"]["attempts"],
+        40,
+        "it survives a restart"
+    );
     count(&world, 5, 0);
     world.clock.advance(HOUR);
     turn(&world).await;
@@ -104,7 +127,11 @@ async fn a_day_that_went_well_raises_the_quota_and_one_that_did_not_does_not() {
     world.clock.advance(HOUR.times(24));
     turn(&world).await;
     let now = shown(&world).await;
-    assert_eq!((&now["day"], &now["quota_per_day"]), (&json!(2), &json!(200)), "{now}");
+    assert_eq!(
+        (&now["day"], &now["quota_per_day"]),
+        (&json!(2), &json!(200)),
+        "{now}"
+    );
     assert_eq!(now["yesterday"]["good"], true);
     assert_eq!(limits(&world), ["5000/h", "200/day@UTC", "20/h"]);
 
@@ -116,7 +143,11 @@ async fn a_day_that_went_well_raises_the_quota_and_one_that_did_not_does_not() {
     world.clock.advance(HOUR.times(24));
     turn(&world).await;
     let now = shown(&world).await;
-    assert_eq!((&now["day"], &now["yesterday"]["good"]), (&json!(2), &json!(false)), "{now}");
+    assert_eq!(
+        (&now["day"], &now["yesterday"]["good"]),
+        (&json!(2), &json!(false)),
+        "{now}"
+    );
     count(&world, 100, 0);
     world.clock.advance(HOUR);
     turn(&world).await;
@@ -148,10 +179,17 @@ async fn what_is_over_the_quota_goes_to_the_pool_that_is_warm() {
         oldest_age: None,
     };
     let day = format!("{PAIR}#day");
-    let lanes = vec![lane("new", &day), lane("other", "isp:google"), lane("warm", &day)];
+    let lanes = vec![
+        lane("new", &day),
+        lane("other", "isp:google"),
+        lane("warm", &day),
+    ];
     world.node.state.lock().unwrap().lanes = lanes;
     turn(&world).await;
     let bulks = world.node.state.lock().unwrap().bulks.clone();
     assert_eq!(bulks.len(), 1, "{bulks:?}");
-    assert!(bulks[0].0.contains("warm") && bulks[0].1.contains("new"), "{bulks:?}");
+    assert!(
+        bulks[0].0.contains("warm") && bulks[0].1.contains("new"),
+        "{bulks:?}"
+    );
 }

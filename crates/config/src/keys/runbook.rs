@@ -81,12 +81,7 @@ pub const RUNBOOK: &[Key] = &[
         "The share of the rate that is left after a cut.",
     )
     .default("\"50%\""),
-    Key::new(
-        "cooldown",
-        WAIT,
-        "No step up for so long after a cut.",
-    )
-    .default("\"30m\""),
+    Key::new("cooldown", WAIT, "No step up for so long after a cut.").default("\"30m\""),
     Key::new(
         "calm",
         WAIT,
@@ -171,10 +166,5 @@ pub const CANARY: &[Key] = &[
     )
     .example("[\"canary@gmail.com\"]"),
     Key::new("from", Form::Text(254), "Who writes to them.").example("\"canary@example.com\""),
-    Key::new(
-        "pool",
-        Form::Name,
-        "Through which accounts.",
-    )
-    .default("\"default\""),
+    Key::new("pool", Form::Name, "Through which accounts.").default("\"default\""),
 ];

@@ -99,7 +99,10 @@ fn read(raw: &RawWarmUp, at: &str, problems: &mut Problems) -> Vec<WarmUp> {
     };
     if raw.destinations.is_empty() {
         let matches = Match::from_pairs([sender]).ok();
-        return matches.map(|matches| warm_up(matches, None)).into_iter().collect();
+        return matches
+            .map(|matches| warm_up(matches, None))
+            .into_iter()
+            .collect();
     }
     let mut all = Vec::new();
     for (j, place) in raw.destinations.iter().enumerate() {

@@ -187,7 +187,11 @@ fn wait(
         let before = (incident.state, incident.rate_permille);
         incident.state = State::Recovering;
         incident.next_step_at = Some(now);
-        incident.note(now, before, "the cooldown is over and all is quiet".to_owned());
+        incident.note(
+            now,
+            before,
+            "the cooldown is over and all is quiet".to_owned(),
+        );
         steps.push(Step::Note);
         return;
     }
@@ -196,7 +200,8 @@ fn wait(
         let window = watch.rule.window.length().min(Window::Hour.length());
         watch.response.slow && now.since(incident.changed_at) >= window
     };
-    if incident.cuts < CUTS_MAX && incident.measures.slowed && said.loud.iter().any(|it| fresh(&it)) {
+    if incident.cuts < CUTS_MAX && incident.measures.slowed && said.loud.iter().any(|it| fresh(&it))
+    {
         cut(incident, settings, now, said);
     }
 }
@@ -226,7 +231,9 @@ fn recover(
         return;
     }
     let before = (incident.state, incident.rate_permille);
-    let rate = incident.rate_permille.saturating_add(settings.ramp.step_permille.max(1));
+    let rate = incident
+        .rate_permille
+        .saturating_add(settings.ramp.step_permille.max(1));
     incident.rate_permille = rate.min(WHOLE);
     incident.changed_at = now;
     take_back(incident, steps);
@@ -266,7 +273,11 @@ fn may_go_on(
     };
     incident.canary_at = None;
     incident.next_step_at = Some(now + settings.ramp.every);
-    incident.note(now, (incident.state, incident.rate_permille), why.to_owned());
+    incident.note(
+        now,
+        (incident.state, incident.rate_permille),
+        why.to_owned(),
+    );
     steps.push(Step::Note);
     false
 }
@@ -317,7 +328,9 @@ fn hold(
         return;
     }
     let every = settings.ramp.every;
-    let runs_out = incident.held_until.is_none_or(|until| until.since(now) <= Nanos(every.0 / 2));
+    let runs_out = incident
+        .held_until
+        .is_none_or(|until| until.since(now) <= Nanos(every.0 / 2));
     if !runs_out && before.1 == incident.rate_permille {
         return;
     }

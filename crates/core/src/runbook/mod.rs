@@ -174,7 +174,11 @@ impl Runbook {
         let is_new = |(place, said): &(&&str, &Said)| {
             !said.loud.is_empty() && !self.incidents.contains_key(**place)
         };
-        let places: Vec<String> = said.iter().filter(is_new).map(|(it, _)| (*it).into()).collect();
+        let places: Vec<String> = said
+            .iter()
+            .filter(is_new)
+            .map(|(it, _)| (*it).into())
+            .collect();
         for place in places {
             if self.incidents.len() < INCIDENTS_MAX {
                 let incident = Incident::new(self.next_id, place.clone(), now);
@@ -195,7 +199,8 @@ impl Runbook {
                 });
             }
         }
-        self.incidents.retain(|_, incident| incident.state != State::Closed);
+        self.incidents
+            .retain(|_, incident| incident.state != State::Closed);
         due
     }
 

@@ -110,7 +110,8 @@ impl Watch {
         }
         let part = count(self.recent(), self.rule.part);
         let whole = count(self.recent(), self.rule.whole);
-        part >= NOISE_LEAST && u128::from(part) * MILLION > u128::from(self.calm) * u128::from(whole)
+        part >= NOISE_LEAST
+            && u128::from(part) * MILLION > u128::from(self.calm) * u128::from(whole)
     }
 }
 

@@ -165,17 +165,38 @@ fn judge(quota: Quota, bar: &Bar, counted: &Counted) -> (bool, String) {
         u128::from(part) * MILLION > u128::from(most) * u128::from(whole)
     };
     let faults = [
-        (share(deferred, attempts, bar.deferred), deferred, attempts, "put off"),
-        (share(bounced, attempts, bar.bounced), bounced, attempts, "bounced"),
-        (share(complained, accepted, bar.complained), complained, accepted, "complained of"),
+        (
+            share(deferred, attempts, bar.deferred),
+            deferred,
+            attempts,
+            "put off",
+        ),
+        (
+            share(bounced, attempts, bar.bounced),
+            bounced,
+            attempts,
+            "bounced",
+        ),
+        (
+            share(complained, accepted, bar.complained),
+            complained,
+            accepted,
+            "complained of",
+        ),
     ];
     if let Some((_, part, whole, what)) = faults.into_iter().find(|(is_so, ..)| *is_so) {
-        return (false, format!("{part} of {whole} were {what}: the day is tried again"));
+        return (
+            false,
+            format!("{part} of {whole} were {what}: the day is tried again"),
+        );
     }
     let used = u128::from(attempts) * MILLION >= u128::from(bar.used) * u128::from(quota.day);
     let said = format!("{attempts} of {} were sent", quota.day);
     match used {
         true => (true, format!("{said}, and went well")),
-        false => (false, format!("{said}: too few to tell, so the day is tried again")),
+        false => (
+            false,
+            format!("{said}: too few to tell, so the day is tried again"),
+        ),
     }
 }

@@ -81,7 +81,8 @@ impl Scene {
         let canaries = self.canary.map(|it| (GOOGLE.to_owned(), it));
         let canaries = BTreeMap::from_iter(canaries);
         for Due { incident, steps } in self.book.step(self.now(), &[reading], &canaries) {
-            self.done.extend(steps.into_iter().map(|step| (self.secs, step)));
+            self.done
+                .extend(steps.into_iter().map(|step| (self.secs, step)));
             self.last = Some(incident);
         }
     }
@@ -127,16 +128,31 @@ fn an_incident_goes_by_the_book() {
     scene.send(60, 10, 20);
     let opened = scene.done.first().unwrap().0;
     let steps: Vec<Step> = scene.done.iter().map(|(_, step)| *step).collect();
-    assert!(matches!(
-        steps[..],
-        [Step::Open, Step::Pause, Step::Detour, Step::Slow { permille: 500, .. }]
-    ), "{steps:?}");
+    assert!(
+        matches!(
+            steps[..],
+            [
+                Step::Open,
+                Step::Pause,
+                Step::Detour,
+                Step::Slow { permille: 500, .. }
+            ]
+        ),
+        "{steps:?}"
+    );
     let incident = scene.incident().unwrap().clone();
     assert_eq!(incident.state, State::Mitigating);
     let evidence = &incident.evidence[0];
-    assert_eq!((evidence.rule.as_str(), evidence.window.as_str()), ("too fast", "15m"));
+    assert_eq!(
+        (evidence.rule.as_str(), evidence.window.as_str()),
+        ("too fast", "15m")
+    );
     assert!(evidence.part * 100 > evidence.whole, "{evidence:?}");
-    assert!(incident.sentence().contains("50%"), "{}", incident.sentence());
+    assert!(
+        incident.sentence().contains("50%"),
+        "{}",
+        incident.sentence()
+    );
 
     // It is quiet from now on: 30 min calm, then a tenth each 10 min.
     scene.send(4 * 3_600, 10, 0);
@@ -191,7 +207,11 @@ fn what_goes_on_is_cut_again_and_what_comes_back_too_but_not_for_ever() {
     let incident = scene.incident().unwrap();
     assert_eq!(incident.state, State::Mitigating, "it came back");
     assert_eq!(incident.rate_permille, before / 2);
-    assert_eq!(scene.count(Step::Pause), 2, "what was taken back is asked for again");
+    assert_eq!(
+        scene.count(Step::Pause),
+        2,
+        "what was taken back is asked for again"
+    );
     assert_eq!(scene.count(Step::Open), 1);
 }
 
@@ -221,7 +241,10 @@ fn deferrals_slow_down_and_no_more() {
     scene.secs = 300;
     scene.look();
     let steps: Vec<Step> = scene.done.iter().map(|(_, step)| *step).collect();
-    assert!(matches!(steps[..], [Step::Open, Step::Slow { permille: 500, .. }]), "{steps:?}");
+    assert!(
+        matches!(steps[..], [Step::Open, Step::Slow { permille: 500, .. }]),
+        "{steps:?}"
+    );
 }
 
 #[test]
@@ -277,8 +300,16 @@ fn somebody_can_end_it() {
     let mut scene = Scene::new(all());
     scene.send(120, 10, 20);
     let id = scene.incident().unwrap().id;
-    assert!(scene.book.close(id + 1, scene.now(), String::new()).is_none());
-    let due = scene.book.close(id, scene.now(), "enough".to_owned()).unwrap();
+    assert!(
+        scene
+            .book
+            .close(id + 1, scene.now(), String::new())
+            .is_none()
+    );
+    let due = scene
+        .book
+        .close(id, scene.now(), "enough".to_owned())
+        .unwrap();
     let steps = [Step::Resume, Step::Return, Step::Lift, Step::Close];
     assert_eq!(due.steps, steps);
     assert!(scene.incident().is_none());
@@ -293,7 +324,10 @@ fn what_is_in_force_is_put_in_force_again_after_a_restart() {
     let due = book.standing(scene.now());
     assert_eq!(due.len(), 1);
     let until = saved.held_until.unwrap();
-    let slow = Step::Slow { permille: 500, until };
+    let slow = Step::Slow {
+        permille: 500,
+        until,
+    };
     assert_eq!(due[0].steps, [slow, Step::Pause, Step::Detour]);
     assert!(until >= saved.cooldown_until.unwrap());
 }

@@ -21,11 +21,19 @@ fn plans_that_come_with_the_program_grow() {
     let names: Vec<&str> = plans.iter().map(|plan| plan.name.as_str()).collect();
     assert_eq!(names, ["sendgrid", "ses", "generic"]);
     for plan in &plans {
-        let quotas: Vec<_> = (0..plan.days()).map(|day| plan.quota(day).unwrap()).collect();
+        let quotas: Vec<_> = (0..plan.days())
+            .map(|day| plan.quota(day).unwrap())
+            .collect();
         assert!(quotas.is_sorted_by_key(|quota| quota.day), "{}", plan.name);
-        assert!(quotas.iter().all(|quota| quota.hour > 0 && quota.hour <= quota.day));
+        assert!(
+            quotas
+                .iter()
+                .all(|quota| quota.hour > 0 && quota.hour <= quota.day)
+        );
         // Nothing leaps: at most three times the day before.
-        let leaps = quotas.windows(2).filter(|pair| pair[1].day > 3 * pair[0].day);
+        let leaps = quotas
+            .windows(2)
+            .filter(|pair| pair[1].day > 3 * pair[0].day);
         assert_eq!(leaps.count(), 0, "{}", plan.name);
         assert_eq!(plan.quota(plan.days()), None);
     }
@@ -45,10 +53,17 @@ fn only_a_day_that_was_used_and_went_well_counts() {
     let plan = Plan::by_day("test", &[100, 200, 400]);
     let bar = Bar::default();
     let mut progress = Progress::new(&plan, 0, NOON);
-    assert_eq!(progress.go_on(&plan, &bar, NOON, well(60)), None, "it is not over");
+    assert_eq!(
+        progress.go_on(&plan, &bar, NOON, well(60)),
+        None,
+        "it is not over"
+    );
     let mut now = NOON + DAY;
     let verdict = progress.go_on(&plan, &bar, now, well(0)).unwrap();
-    assert!(verdict.good && verdict.counted.attempts == 60, "{verdict:?}");
+    assert!(
+        verdict.good && verdict.counted.attempts == 60,
+        "{verdict:?}"
+    );
     assert_eq!(progress.quota(&plan).unwrap().day, 200);
 
     let put_off = Counted {
@@ -91,7 +106,12 @@ fn a_clock_that_is_set_back_judges_nothing_twice() {
     let bar = Bar::default();
     assert_eq!(progress.go_on(&plan, &bar, NOON, well(100)), None);
     assert_eq!(progress.go_on(&plan, &bar, NOON + DAY, well(0)), None);
-    assert!(progress.go_on(&plan, &bar, NOON + DAY.times(2), well(0)).unwrap().good);
+    assert!(
+        progress
+            .go_on(&plan, &bar, NOON + DAY.times(2), well(0))
+            .unwrap()
+            .good
+    );
 }
 
 proptest! {

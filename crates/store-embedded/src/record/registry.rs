@@ -102,11 +102,7 @@ impl Record {
 
 /// Puts a document in place of what is there, if that is what was expected. Its
 /// version.
-fn replace(
-    tables: &Transaction<'_>,
-    change: &Change<'_>,
-    at: Wall,
-) -> Result<u64, RegistryError> {
+fn replace(tables: &Transaction<'_>, change: &Change<'_>, at: Wall) -> Result<u64, RegistryError> {
     let known = tables
         .query_row(
             "SELECT version, value IS NOT NULL FROM documents WHERE kind = ?1 AND id = ?2",

@@ -39,7 +39,8 @@ fn permille(base: u32, mitigated: u32, secs: u64) -> Option<u64> {
 
 #[test]
 fn half_of_a_rate_comes_back_by_a_tenth_of_the_base_each_ten_minutes() {
-    let rates = [0, 1_799, 1_800, 2_399, 2_400, 3_000, 3_600, 4_199].map(|secs| permille(100, 50, secs));
+    let rates =
+        [0, 1_799, 1_800, 2_399, 2_400, 3_000, 3_600, 4_199].map(|secs| permille(100, 50, secs));
     let wanted = [500, 500, 600, 600, 700, 800, 900, 900].map(Some);
     assert_eq!(rates, wanted);
     assert_eq!(permille(100, 50, 4_200), None, "the base holds again");
@@ -73,7 +74,9 @@ fn what_cannot_be_ramped_does_not_leap_further_than_it_must() {
     assert_eq!(phase(rate(9), None, 0), Phase::Over, "nothing to ramp");
     assert_eq!(phase(rate(9), rate(20), 0), Phase::Over, "it was raised");
     // Without a base: up to twice of what it is.
-    assert!(matches!(phase(None, rate(5), 2_399), Phase::Ramping(it) if it.rate == rate(9).unwrap()));
+    assert!(
+        matches!(phase(None, rate(5), 2_399), Phase::Ramping(it) if it.rate == rate(9).unwrap())
+    );
     assert_eq!(phase(None, rate(5), 2_400), Phase::Over);
     // A share of an account's rate and a rate have nothing in common.
     let apart = phase(rate(9), share(100), 89 * MINUTE);
@@ -81,7 +84,11 @@ fn what_cannot_be_ramped_does_not_leap_further_than_it_must() {
     assert_eq!(phase(rate(9), share(100), 90 * MINUTE), Phase::Over);
     let shares = phase(share(100), share(50), 0);
     assert!(matches!(shares, Phase::Ramping(it) if it.rate == share(60).unwrap()));
-    assert_eq!(ramp.at(rate(9), rate(1), None, at(1)), Phase::Holds, "for good");
+    assert_eq!(
+        ramp.at(rate(9), rate(1), None, at(1)),
+        Phase::Holds,
+        "for good"
+    );
 }
 
 proptest! {
