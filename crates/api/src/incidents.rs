@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use outflow_core::runbook::{Evidence, Incident, Line, State as IncidentState};
+use outflow_core::runbook::{AtAccount, Evidence, Heard, Incident, Line, State as IncidentState};
 use outflow_ports::registry::Kind;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -53,6 +53,27 @@ pub struct EvidenceView {
     since: Stamp,
     /// When it last spoke.
     last: Stamp,
+}
+
+/// What was counted of one account when it began.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = IncidentAccount)]
+pub struct AtAccountView {
+    account: String,
+    /// So many of what the first rule counts ...
+    part: u64,
+    /// ... among so many.
+    whole: u64,
+}
+
+/// An answer of the far end when it began.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = IncidentReply)]
+pub struct HeardView {
+    /// As it was said.
+    text: String,
+    /// How often, among at most 200 messages that were looked at.
+    count: u64,
 }
 
 /// Something that was done.
@@ -105,6 +126,10 @@ pub struct IncidentView {
     canary_since: Option<Stamp>,
     /// What the rules had to say.
     evidence: Vec<EvidenceView>,
+    /// Through which accounts it happened when it began, the worst first.
+    accounts: Vec<AtAccountView>,
+    /// What the far end said when it began, the most frequent first.
+    replies: Vec<HeardView>,
     /// What was done, the oldest first.
     lines: Vec<LineView>,
 }
@@ -126,6 +151,27 @@ impl From<Evidence> for EvidenceView {
             since: Stamp(evidence.since),
             last: Stamp(evidence.last),
         }
+    }
+}
+
+impl From<AtAccount> for AtAccountView {
+    fn from(at: AtAccount) -> Self {
+        let AtAccount {
+            account,
+            part,
+            whole,
+        } = at;
+        Self {
+            account,
+            part,
+            whole,
+        }
+    }
+}
+
+impl From<Heard> for HeardView {
+    fn from(Heard { text, count }: Heard) -> Self {
+        Self { text, count }
     }
 }
 
@@ -165,6 +211,12 @@ impl From<Incident> for IncidentView {
                 .into_iter()
                 .map(EvidenceView::from)
                 .collect(),
+            accounts: incident
+                .accounts
+                .into_iter()
+                .map(AtAccountView::from)
+                .collect(),
+            replies: incident.replies.into_iter().map(HeardView::from).collect(),
             lines: incident.lines.into_iter().map(LineView::from).collect(),
         }
     }

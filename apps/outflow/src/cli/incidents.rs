@@ -67,6 +67,8 @@ struct Incident {
     cooldown_until: Option<String>,
     next_step_at: Option<String>,
     evidence: Vec<Evidence>,
+    accounts: Vec<AtAccount>,
+    replies: Vec<Heard>,
     lines: Vec<Line>,
 }
 
@@ -79,6 +81,21 @@ struct Evidence {
     window: String,
     since: String,
     last: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct AtAccount {
+    account: String,
+    part: u64,
+    whole: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Heard {
+    text: String,
+    count: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -193,6 +210,19 @@ impl Incident {
             );
             let line = format!("{}, since {since}, last {last}", evidence.text());
             out.push_str(&format!("{}\n", plain(&line)));
+        }
+        for AtAccount {
+            account,
+            part,
+            whole,
+        } in &self.accounts
+        {
+            out.push_str(&plain(&format!("Account {account}: {part} of {whole}.")));
+            out.push('\n');
+        }
+        for Heard { text, count } in &self.replies {
+            out.push_str(&plain(&format!("Heard {count} times: {text}")));
+            out.push('\n');
         }
         let mut table = Table::new([
             Column::Text("when"),

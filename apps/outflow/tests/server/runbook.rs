@@ -160,6 +160,9 @@ fn an_incident_goes_by_the_book_also_over_a_kill() {
         incident["evidence"][0]["rule"], "hard bounces",
         "{incident}"
     );
+    assert_eq!(incident["accounts"][0]["account"], "main", "{incident}");
+    let heard = incident["replies"].to_string();
+    assert!(heard.contains("No such user"), "{heard}");
     let policy = wait_for("a slower rate", || {
         let shown = get(&mut client, "/policies/isp/google");
         (shown["rate"] == "500/s").then_some(shown)

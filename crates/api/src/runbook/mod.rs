@@ -4,11 +4,12 @@
 //! Each incident is a document of the registry, written before anything is done
 //! about it; after a restart all that is in force is put in force again.
 //!
-//! In reading order: this file (when it looks), `acts` (what it does),
-//! [`canaries`] (what it sends first).
+//! In reading order: this file (when it looks), `evidence` (what it finds out),
+//! `acts` (what it does), [`canaries`] (what it sends first).
 
 mod acts;
 pub mod canaries;
+mod evidence;
 
 use std::time::Duration;
 
@@ -54,13 +55,13 @@ struct AtWork {
 }
 
 /// What was counted at one destination.
-struct Counted {
+struct Counted<'a> {
     place: String,
-    view: TallyView,
+    view: &'a TallyView,
     has_rate: bool,
 }
 
-impl Reading for Counted {
+impl Reading for Counted<'_> {
     fn destination(&self) -> &str {
         &self.place
     }
@@ -130,10 +131,13 @@ pub async fn turn(state: &ApiState, now: Wall) -> Result<(), Problem> {
     }
     let views = ask(|then| state.query.tallies(then)).await?;
     let rated = Rated::of(state);
-    let readings = views.into_iter().filter_map(|it| counted(&rated, it));
-    let readings: Vec<Counted> = readings.collect();
+    let readings = views.iter().filter_map(|it| counted(&rated, it));
+    let readings: Vec<Counted<'_>> = readings.collect();
     let answered = at_work.canaries.answered(state).await?;
-    for due in at_work.book.step(now, &readings, &answered) {
+    for mut due in at_work.book.step(now, &readings, &answered) {
+        if due.steps.contains(&Step::Open) {
+            describe(state, &mut at_work, &mut due, &views).await;
+        }
         save(state, ACTOR, &due, now).await?;
         carry_out(state, &mut at_work, &due, now).await;
     }
@@ -157,6 +161,20 @@ async fn switch_off(state: &ApiState, at_work: &mut AtWork, now: Wall) -> Result
     Ok(())
 }
 
+/// Finds out more about a new incident. It is opened also without.
+async fn describe(state: &ApiState, at_work: &mut AtWork, due: &mut Due, views: &[TallyView]) {
+    let incident = &mut due.incident;
+    incident.accounts = evidence::accounts(incident, views);
+    match evidence::replies(state, incident).await {
+        Ok(replies) => incident.replies = replies,
+        Err(problem) => told(state, "evidence could not be collected", &problem),
+    }
+    let (accounts, replies) = (incident.accounts.clone(), incident.replies.clone());
+    at_work
+        .book
+        .describe(&incident.destination, accounts, replies);
+}
+
 /// Ends an incident because somebody says so.
 pub async fn close(state: &ApiState, actor: &str, id: u64) -> Result<Option<Incident>, Problem> {
     let mut at_work = state.runbooks.lock().await;
@@ -170,7 +188,7 @@ pub async fn close(state: &ApiState, actor: &str, id: u64) -> Result<Option<Inci
     Ok(Some(due.incident))
 }
 
-fn counted(rated: &Rated, view: TallyView) -> Option<Counted> {
+fn counted<'a>(rated: &Rated, view: &'a TallyView) -> Option<Counted<'a>> {
     let [(scope, _)] = view.key.parts() else {
         return None;
     };

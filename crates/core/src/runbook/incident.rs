@@ -66,6 +66,26 @@ impl Evidence {
     }
 }
 
+/// What was counted of one account at the destination when it began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtAccount {
+    /// Which.
+    pub account: String,
+    /// So many of what the first rule counts ...
+    pub part: u64,
+    /// ... among so many.
+    pub whole: u64,
+}
+
+/// An answer of the far end, as it was when it began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heard {
+    /// As it was said: `421 4.7.28 ...`.
+    pub text: String,
+    /// How often, among those that were looked at.
+    pub count: u64,
+}
+
 /// Something that was done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
@@ -125,6 +145,12 @@ pub struct Incident {
     pub closed_at: Option<Wall>,
     /// What the rules had to say, each once.
     pub evidence: Vec<Evidence>,
+    /// Through which accounts it happened.
+    #[serde(default)]
+    pub accounts: Vec<AtAccount>,
+    /// What the far end said.
+    #[serde(default)]
+    pub replies: Vec<Heard>,
     /// What is in force because of it.
     pub measures: Measures,
     /// The rate in force, in thousandths of the base.
@@ -156,6 +182,8 @@ impl Incident {
             opened_at: now,
             closed_at: None,
             evidence: Vec::new(),
+            accounts: Vec::new(),
+            replies: Vec::new(),
             measures: Measures {
                 slowed: false,
                 paused: false,

@@ -20,7 +20,7 @@ pub mod settings;
 
 use std::collections::BTreeMap;
 
-pub use incident::{Evidence, Incident, Line, Measures, State};
+pub use incident::{AtAccount, Evidence, Heard, Incident, Line, Measures, State};
 pub use settings::{Response, Settings, Watch};
 
 use crate::tally::{Counter, Finding, Window};
@@ -202,6 +202,14 @@ impl Runbook {
         self.incidents
             .retain(|_, incident| incident.state != State::Closed);
         due
+    }
+
+    /// Adds what was found out about an incident when it began.
+    pub fn describe(&mut self, destination: &str, accounts: Vec<AtAccount>, replies: Vec<Heard>) {
+        if let Some(incident) = self.incidents.get_mut(destination) {
+            incident.accounts = accounts;
+            incident.replies = replies;
+        }
     }
 
     /// What was to be in force at a destination could not be put in force: it is
