@@ -161,8 +161,6 @@ fn an_incident_goes_by_the_book_also_over_a_kill() {
         "{incident}"
     );
     assert_eq!(incident["accounts"][0]["account"], "main", "{incident}");
-    let heard = incident["replies"].to_string();
-    assert!(heard.contains("No such user"), "{heard}");
     let policy = wait_for("a slower rate", || {
         let shown = get(&mut client, "/policies/isp/google");
         (shown["rate"] == "500/s").then_some(shown)
@@ -213,6 +211,8 @@ fn an_incident_goes_by_the_book_also_over_a_kill() {
         (incident["state"] == "closed").then_some(())
     });
     wait_state(&mut client, &low, "delivered");
+    let heard = get(&mut client, "/incidents/1")["replies"].to_string();
+    assert!(heard.contains("No such user"), "{heard}");
     let shown = get(&mut client, "/policies/isp/google");
     assert_eq!(
         (&shown["rate"], &shown["base"]),

@@ -135,7 +135,10 @@ pub async fn turn(state: &ApiState, now: Wall) -> Result<(), Problem> {
     let readings: Vec<Counted<'_>> = readings.collect();
     let answered = at_work.canaries.answered(state).await?;
     for mut due in at_work.book.step(now, &readings, &answered) {
-        if due.steps.contains(&Step::Open) {
+        // Receipts come a moment after the messages: what was not there yet is
+        // looked for again.
+        let is_known = !due.incident.replies.is_empty() || due.incident.state == State::Closed;
+        if due.steps.contains(&Step::Open) || !is_known {
             describe(state, &mut at_work, &mut due, &views).await;
         }
         save(state, ACTOR, &due, now).await?;
@@ -164,7 +167,9 @@ async fn switch_off(state: &ApiState, at_work: &mut AtWork, now: Wall) -> Result
 /// Finds out more about a new incident. It is opened also without.
 async fn describe(state: &ApiState, at_work: &mut AtWork, due: &mut Due, views: &[TallyView]) {
     let incident = &mut due.incident;
-    incident.accounts = evidence::accounts(incident, views);
+    if incident.accounts.is_empty() {
+        incident.accounts = evidence::accounts(incident, views);
+    }
     match evidence::replies(state, incident).await {
         Ok(replies) => incident.replies = replies,
         Err(problem) => told(state, "evidence could not be collected", &problem),
