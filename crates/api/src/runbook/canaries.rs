@@ -14,6 +14,7 @@ use outflow_core::name::Name;
 use outflow_core::runbook::Answered;
 use outflow_core::time::{Nanos, Wall};
 use outflow_mail::Address;
+use outflow_ports::detours::CANARY;
 use outflow_ports::draft::Draft;
 use outflow_ports::letter::{Content, Envelope};
 
@@ -21,8 +22,6 @@ use crate::ask::{ask, on_disk};
 use crate::problem::Problem;
 use crate::state::ApiState;
 
-/// Whose messages they are.
-const TENANT: &str = "canary";
 /// A canary is of no use later.
 const LIFE: Nanos = Nanos::from_secs(3_600);
 
@@ -123,7 +122,7 @@ fn draft(
         ..Content::default()
     };
     let draft = Draft {
-        tenant: Name::from(TENANT),
+        tenant: Name::from(CANARY),
         class: Class::Critical,
         campaign: None,
         pool: canary.pool.clone(),
