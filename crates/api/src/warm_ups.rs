@@ -13,6 +13,7 @@ use axum::extract::State;
 use outflow_config::valid::warm_up::WarmUp;
 use outflow_core::engine::explain::Obstacle;
 use outflow_core::limit::spec::LimitSpec;
+use outflow_core::name::Name;
 use outflow_core::policy::matcher::{Match, Pattern};
 use outflow_core::policy::scope::Scope;
 use outflow_core::tally::{Counter, Window};
@@ -210,6 +211,12 @@ fn counted(state: &ApiState, warm_up: &WarmUp, tallies: &[TallyView]) -> Counted
     all
 }
 
+/// The pool for what is over the quota, if it has accounts.
+fn warm_pool<'a>(state: &ApiState, kept: &'a Kept) -> Option<&'a Name> {
+    let pool = kept.warm_up.overflow.as_ref();
+    pool.filter(|pool| state.book.has_pool(pool))
+}
+
 /// While a plan is under way, messages to those who rarely read go behind those
 /// to the others: through the warm pool, or else with class low.
 fn put_behind(state: &ApiState, kept: &Kept) {
@@ -220,7 +227,7 @@ fn put_behind(state: &ApiState, kept: &Kept) {
             state.detours.remove(&name);
             continue;
         }
-        let way = match &kept.warm_up.overflow {
+        let way = match warm_pool(state, kept) {
             Some(pool) => Way::Pool(pool.clone()),
             None => Way::Low,
         };
@@ -238,7 +245,7 @@ fn put_behind(state: &ApiState, kept: &Kept) {
 
 /// Moves what waits at the limits of a warm-up to the pool that is warm.
 async fn overflow(state: &ApiState, kept: &Kept, lanes: &[LaneView]) -> Result<(), Problem> {
-    let (Some(to), Some(_)) = (&kept.warm_up.overflow, kept.limits()) else {
+    let (Some(to), Some(_)) = (warm_pool(state, kept), kept.limits()) else {
         return Ok(());
     };
     let is_ours = |obstacle: &Obstacle| match obstacle {

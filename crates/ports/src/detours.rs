@@ -94,15 +94,6 @@ impl Detours {
         self.lock().remove(name);
     }
 
-    /// All of them by name.
-    pub fn all(&self) -> Vec<(String, Detour)> {
-        let kept = self.lock();
-        let all = kept
-            .iter()
-            .map(|(name, kept)| (name.clone(), kept.detour.clone()));
-        all.collect()
-    }
-
     /// Sends each of these by its detour, if it has one; the first by name wins.
     pub fn divert(&self, batch: &mut [Submission]) {
         let mut all = self.lock();

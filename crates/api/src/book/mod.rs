@@ -164,6 +164,13 @@ impl Book {
         self.now.load_full()
     }
 
+    /// Whether any account is in a pool: else messages there would only wait.
+    pub fn has_pool(&self, pool: &Name) -> bool {
+        let snapshot = self.snapshot();
+        let mut accounts = snapshot.accounts.values();
+        accounts.any(|entry| entry.account.spec.pool == *pool)
+    }
+
     /// What the file says.
     pub const fn start(&self) -> &StartValues {
         &self.start

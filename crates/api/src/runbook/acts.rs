@@ -294,7 +294,8 @@ fn detour_name(incident: &Incident) -> String {
 
 /// Sends a share of critical messages another way.
 pub(super) fn detour(state: &ApiState, incident: &Incident) {
-    let Some(detour) = &state.book.start().runbook.detour else {
+    let detour = state.book.start().runbook.detour.as_ref();
+    let Some(detour) = detour.filter(|detour| state.book.has_pool(&detour.pool)) else {
         return;
     };
     let set = Detour {

@@ -22,15 +22,17 @@ const PAIR: &str = "ip:192.0.2.7/isp:google";
 const HOUR: Nanos = Nanos::from_secs(3_600);
 
 fn start() -> StartValues {
-    let account = |id: &str| {
-        let value = json!({
-            "id": id, "transport": "sandbox", "pool": "new", "ip": "192.0.2.7",
-        });
+    let account = |id: &str, pool: &str, ip: &str| {
+        let value = json!({ "id": id, "transport": "sandbox", "pool": pool, "ip": ip });
         RawAccount::read(&value).unwrap()
     };
     let policy = |value: Value| RawPolicy::read(&value).unwrap();
     StartValues {
-        accounts: vec![account("a"), account("b")],
+        accounts: vec![
+            account("a", "new", "192.0.2.7"),
+            account("b", "new", "192.0.2.7"),
+            account("c", "warm", "192.0.2.8"),
+        ],
         policies: vec![policy(json!({
             "match": { "isp": "google", "ip": "*" }, "rate": "2/s", "limits": ["5k/h"],
         }))],
