@@ -205,7 +205,7 @@ mod tests {
             ..to_backup(WHOLE)
         };
         detours.set("warm-up", behind);
-        let mut batch = vec![
+        let mut batch = [
             submission(Class::Normal, Some(false)),
             submission(Class::Normal, Some(true)),
             submission(Class::Normal, None),

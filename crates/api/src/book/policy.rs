@@ -32,7 +32,6 @@ pub struct StoredPolicy {
     pub step: u32,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
 const fn is_zero(step: &u32) -> bool {
     *step == 0
 }
