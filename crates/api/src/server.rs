@@ -24,8 +24,8 @@ use crate::state::ApiState;
 use crate::suppressions::{edit, export, import, list as list_suppressed, review};
 use crate::throttle::{acquire, hold};
 use crate::{
-    accounts, audit, document, events, feedback, health, lanes, limits, pauses, policies, tokens,
-    accounts, audit, document, events, health, history, lanes, limits, pauses, policies, tokens,
+    accounts, audit, document, events, feedback, health, history, incidents, lanes, limits, pauses,
+    policies, tokens, warm_ups,
 };
 
 /// The page that shows lanes live: one file, which asks for a token.
@@ -82,6 +82,10 @@ fn versioned() -> OpenApiRouter<ApiState> {
         .routes(routes!(hold::pause))
         .routes(routes!(audit::list))
         .routes(routes!(history::list))
+        .routes(routes!(incidents::list))
+        .routes(routes!(incidents::get))
+        .routes(routes!(incidents::close))
+        .routes(routes!(warm_ups::list))
         .routes(routes!(events::listen))
 }
 

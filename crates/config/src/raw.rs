@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::raw_runbook::RawRunbook;
 use crate::written::Written;
 
 /// The whole file.
@@ -33,6 +34,11 @@ pub struct RawSettings {
     pub retry: RawRetry,
     pub classify: RawClassify,
     pub control: RawControl,
+    pub runbook: RawRunbook,
+    #[serde(default)]
+    pub canary: Vec<Value>,
+    #[serde(default)]
+    pub warm_up: Vec<Value>,
     pub retention: RawRetention,
     pub log: RawLog,
     pub metrics: RawMetrics,

@@ -14,6 +14,7 @@
 pub mod bounded;
 pub mod conformance;
 pub mod control;
+pub mod detours;
 pub mod draft;
 pub mod fleet;
 pub mod hearing;

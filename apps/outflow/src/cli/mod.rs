@@ -23,6 +23,7 @@ mod doctor;
 mod explain;
 mod failure;
 mod fields;
+mod incidents;
 mod lanes;
 mod limits;
 mod message;
@@ -46,6 +47,7 @@ mod target;
 mod tests;
 mod throttle;
 mod tokens;
+mod warmup;
 mod watch;
 pub mod when;
 mod words;
@@ -120,6 +122,10 @@ pub enum Command {
     /// Who may do what.
     #[command(subcommand)]
     Tokens(tokens::Command),
+    /// Show what went wrong at destinations, and what was done about it.
+    Incidents(incidents::Arguments),
+    /// Show senders that are being warmed up: plan, day, quota, yesterday.
+    Warmup(warmup::Arguments),
     /// Show who changed what, newest first.
     Audit(audit::Arguments),
     /// Write a post-mortem: what was refused, what was done about it, and when
@@ -165,6 +171,8 @@ fn act(command: &Command, options: &GlobalOptions) -> Result<(), Failure> {
         Command::Suppressions(command) => suppressions::run(command, &session),
         Command::Throttle(command) => throttle::run(command, &session),
         Command::Tokens(command) => tokens::run(command, &session),
+        Command::Incidents(arguments) => incidents::run(arguments, &session),
+        Command::Warmup(arguments) => warmup::run(arguments, &session),
         Command::Audit(arguments) => audit::run(arguments, &session),
         Command::Report(arguments) => report::run(arguments, &session),
         Command::Classify(_) | Command::Doctor(_) => Ok(()),

@@ -13,6 +13,7 @@ use std::time::Duration;
 use outflow_config::Settings;
 use outflow_config::valid::dns::{Addresses, Lookups};
 use outflow_pipeline::Handle;
+use outflow_ports::detours::Detours;
 use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
 use outflow_resolver_dns::{
     AddressOrder, Directory, Settings as DnsSettings, SetupError, StsSettings, Table, TableError,
@@ -74,6 +75,8 @@ pub struct ResolvedIntake {
     pub node: Handle,
     /// Who hosts whom.
     pub directory: Arc<Directory>,
+    /// Which messages go through another pool for a while.
+    pub detours: Arc<Detours>,
 }
 
 impl Intake for ResolvedIntake {
@@ -86,6 +89,7 @@ impl Intake for ResolvedIntake {
                 *destination = known;
             }
         }
+        self.detours.divert(&mut batch);
         self.node.submit(batch, then);
     }
 }

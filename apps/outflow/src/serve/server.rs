@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use outflow_api::state::StartError;
-use outflow_api::{ApiState, Clock, chores};
+use outflow_api::{ApiState, Clock, chores, runbook};
 use outflow_config::valid::machine;
 use outflow_config::{Settings, TransportSettings};
 use outflow_core::entropy::Entropy;
@@ -221,6 +221,7 @@ impl Server {
         let ended = watched(thread.map_err(ServeError::System)?)?;
         let (stop, stopped) = watch::channel(false);
         runtime.spawn(chores::run(state.clone(), until(stopped.clone())));
+        runtime.spawn(runbook::run(state.clone(), until(stopped.clone())));
         runtime.spawn(memory::keep_small(until(stopped.clone())));
         runtime.spawn(dns_watch::watch(
             watched_dns,

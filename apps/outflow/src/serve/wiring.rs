@@ -14,6 +14,7 @@ use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
 use outflow_core::time::Wall;
 use outflow_pipeline::Handle;
+use outflow_ports::detours::Detours;
 use outflow_ports::intake::Intake;
 use outflow_resolver_dns::Directory;
 use outflow_store_embedded::EmbeddedStore;
@@ -62,6 +63,7 @@ pub struct Wiring {
     pub accounts: Arc<Accounts>,
     /// Where everything that happens goes.
     pub sink: Arc<dyn Sink>,
+    detours: Arc<Detours>,
     troubles: Troubles,
     directory: Arc<Directory>,
     health: Arc<Health>,
@@ -114,6 +116,7 @@ impl Wiring {
             sandbox,
             accounts: Arc::new(accounts),
             sink,
+            detours: Arc::default(),
             troubles,
             directory,
             health,
@@ -127,6 +130,7 @@ impl Wiring {
         Arc::new(ResolvedIntake {
             node: self.node.clone(),
             directory: Arc::clone(&self.directory),
+            detours: Arc::clone(&self.detours),
         })
     }
 
@@ -201,6 +205,7 @@ impl Wiring {
             account_sink: Arc::clone(&self.accounts) as _,
             fleet: None,
             telemetry: Arc::clone(&self.sink),
+            detours: Arc::clone(&self.detours),
             events: Arc::clone(&self.events),
             bounds: bounds(&settings.server),
         }
@@ -263,6 +268,8 @@ fn start_values(settings: &Settings) -> StartValues {
         },
         implicit,
         defaults,
+        runbook: settings.runbook.clone(),
+        warm_ups: settings.warm_ups.clone(),
     }
 }
 

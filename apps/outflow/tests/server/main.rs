@@ -43,6 +43,7 @@ mod recipes;
 #[path = "../../../../crates/ledger-redis/tests/redis/server.rs"]
 mod redis_server;
 mod report;
+mod runbook;
 mod sink;
 #[path = "../../../../crates/transport-smtp/tests/smtp/smtp_sink.rs"]
 mod smtp_sink;
@@ -54,3 +55,4 @@ mod suppressions;
 mod throttle;
 mod throttle_fleet;
 mod tls;
+mod warm_up;

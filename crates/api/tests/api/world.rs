@@ -82,6 +82,7 @@ pub struct NodeState {
     pub explanation: Option<Explanation>,
     pub lanes: Vec<LaneView>,
     pub limits: Vec<LimitView>,
+    pub tallies: Vec<TallyView>,
     pub policies: Policies,
     /// What was heard of messages later.
     /// Rates that were taken in hand.
@@ -221,7 +222,8 @@ impl Query for Node {
     }
 
     fn tallies(&self, then: Then<Vec<TallyView>>) {
-        then(Vec::new());
+        let tallies = self.state.lock().unwrap().tallies.clone();
+        then(tallies);
     }
 
     fn depth(&self, then: Then<Depth>) {
@@ -502,6 +504,7 @@ impl World {
             account_sink: Arc::clone(&sink) as _,
             fleet,
             telemetry: Arc::clone(&told) as _,
+            detours: Arc::default(),
             events: Arc::default(),
             bounds,
         });

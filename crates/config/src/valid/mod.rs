@@ -4,14 +4,17 @@
 //! shows when several are looked at together.
 //!
 //! In reading order: [`machine`] (listeners, store, logs), [`feedback`], [`dns`], [`retry`],
-//! `pools` (accounts in trouble) and `traffic` (accounts, policies, classes).
+//! `pools` (accounts in trouble), [`runbook`], [`warm_up`] and `traffic` (accounts,
+//! policies, classes).
 
 pub mod dns;
 pub mod feedback;
 pub mod machine;
 mod pools;
 pub mod retry;
+pub mod runbook;
 mod traffic;
+pub mod warm_up;
 
 use std::path::PathBuf;
 
@@ -32,6 +35,8 @@ use dns::{Destinations, Dns};
 use feedback::Feedback;
 use machine::{Ledger, Listener, Log, Metrics, Retention, Server, Store, Throttle};
 use retry::Retry;
+use runbook::Runbook;
+use warm_up::WarmUp;
 
 /// An account of the settings, as it was written and as it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +94,10 @@ pub struct Settings {
     pub classify_rules: Vec<PathBuf>,
     /// Whether rates are learnt from refusals where no policy says so.
     pub learns: bool,
+    /// What is done when a destination is in trouble.
+    pub runbook: Runbook,
+    /// Senders that are being warmed up.
+    pub warm_ups: Vec<WarmUp>,
     /// How long things are kept.
     pub retention: Retention,
     /// What is logged.
@@ -134,6 +143,8 @@ impl Settings {
             retry: retry::of(&raw.retry, problems),
             classify_rules: raw.classify.rules.iter().map(PathBuf::from).collect(),
             learns: raw.control.learn,
+            runbook: runbook::of(&raw.runbook, &raw.canary, problems),
+            warm_ups: warm_up::of(&raw.warm_up, problems),
             retention: machine::retention(&raw.retention),
             log: machine::log(&raw.log),
             metrics: machine::metrics(&raw.metrics),

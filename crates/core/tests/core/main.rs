@@ -15,5 +15,7 @@ mod policy;
 mod pool;
 mod pressure;
 mod retry;
+mod runbook;
 mod suppression;
 mod tally;
+mod warmup;

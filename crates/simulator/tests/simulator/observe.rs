@@ -213,6 +213,7 @@ fn submission(no: u64) -> Submission {
         expires_at: Wall::NEVER,
         recipient: Recipient(no),
         cost: 1,
+        engaged: None,
         envelope: Arc::clone(&body),
         body,
     }

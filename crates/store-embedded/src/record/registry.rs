@@ -43,31 +43,14 @@ impl Registry for Record {
 
     fn change(&self, change: Change<'_>, audit: Audit<'_>) -> Result<u64, RegistryError> {
         self.write_now(|tables| {
-            let known = tables
-                .query_row(
-                    "SELECT version, value IS NOT NULL FROM documents WHERE kind = ?1 AND id = ?2",
-                    [change.kind.as_str(), change.id],
-                    |row| Ok((number(row, 0)?, row.get::<_, bool>(1)?)),
-                )
-                .optional()
-                .map_err(storage)?;
-            let (version, is_there) = known.unwrap_or((0, false));
-            let fits = match change.expected {
-                None => true,
-                Some(0) => !is_there,
-                Some(expected) => expected == version,
-            };
-            if !fits {
-                return Err(RegistryError::Conflict {
-                    kind: change.kind.as_str(),
-                    id: change.id.to_owned(),
-                    version,
-                });
-            }
-            put(tables, &change, version + 1, audit.at).map_err(storage)?;
+            let version = replace(tables, &change, audit.at)?;
             note(tables, &audit).map_err(storage)?;
-            Ok(version + 1)
+            Ok(version)
         })
+    }
+
+    fn keep(&self, change: Change<'_>, at: Wall) -> Result<u64, RegistryError> {
+        self.write_now(|tables| replace(tables, &change, at))
     }
 
     fn audit(&self, audit: Audit<'_>) -> Result<(), RegistryError> {
@@ -115,6 +98,34 @@ impl Record {
         tables.commit().map_err(storage)?;
         Ok(done)
     }
+}
+
+/// Puts a document in place of what is there, if that is what was expected. Its
+/// version.
+fn replace(tables: &Transaction<'_>, change: &Change<'_>, at: Wall) -> Result<u64, RegistryError> {
+    let known = tables
+        .query_row(
+            "SELECT version, value IS NOT NULL FROM documents WHERE kind = ?1 AND id = ?2",
+            [change.kind.as_str(), change.id],
+            |row| Ok((number(row, 0)?, row.get::<_, bool>(1)?)),
+        )
+        .optional()
+        .map_err(storage)?;
+    let (version, is_there) = known.unwrap_or((0, false));
+    let fits = match change.expected {
+        None => true,
+        Some(0) => !is_there,
+        Some(expected) => expected == version,
+    };
+    if !fits {
+        return Err(RegistryError::Conflict {
+            kind: change.kind.as_str(),
+            id: change.id.to_owned(),
+            version,
+        });
+    }
+    put(tables, change, version + 1, at).map_err(storage)?;
+    Ok(version + 1)
 }
 
 fn put(
