@@ -11,7 +11,7 @@
 //! operators set: [`book`] (what is in force), [`changes`], [`accounts`],
 //! [`policies`], [`mitigations`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
 //! [`lanes`], [`limits`], [`history`], [`throttle`], [`dead_letters`], [`suppressions`], [`feedback`], [`events`], [`notices`], [`health`], [`incidents`], [`warm_ups`]; then
-//! [`chores`], [`standstills`] and [`runbook`] (what happens by itself), [`document`] and [`fields`] (OpenAPI).
+//! [`chores`], [`standstills`] and [`runbook`] (what happens by itself), [`detours`] (which way messages go), [`document`] and [`fields`] (OpenAPI).
 
 pub mod accounts;
 pub mod ask;
@@ -22,6 +22,7 @@ pub mod bounded;
 pub mod changes;
 pub mod chores;
 pub mod dead_letters;
+pub mod detours;
 pub mod document;
 pub mod events;
 pub mod extract;

@@ -4,10 +4,10 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::detours::Detours;
 use arc_swap::ArcSwap;
 use outflow_core::time::Wall;
 use outflow_ports::control::Control;
-use outflow_ports::detours::Detours;
 use outflow_ports::fleet::Fleet;
 use outflow_ports::hearing::Hearing;
 use outflow_ports::history::History;

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::detours::{Detour, WHOLE, Way};
 use axum::Json;
 use axum::extract::State;
 use outflow_config::valid::warm_up::WarmUp;
@@ -20,7 +21,6 @@ use outflow_core::tally::{Counter, Window};
 use outflow_core::time::Wall;
 use outflow_core::warmup::{Counted, Progress, Verdict};
 use outflow_ports::control::Bulk;
-use outflow_ports::detours::{Detour, WHOLE, Way};
 use outflow_ports::query::{LaneView, TallyView};
 use outflow_ports::registry::{Change, Document, Kind};
 use serde::Serialize;

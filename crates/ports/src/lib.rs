@@ -14,7 +14,6 @@
 pub mod bounded;
 pub mod conformance;
 pub mod control;
-pub mod detours;
 pub mod draft;
 pub mod fleet;
 pub mod hearing;

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outflow_api::detours::Detours;
 use outflow_config::Settings;
 use outflow_config::valid::dns::{Addresses, Lookups};
 use outflow_pipeline::Handle;
-use outflow_ports::detours::Detours;
 use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
 use outflow_resolver_dns::{
     AddressOrder, Directory, Settings as DnsSettings, SetupError, StsSettings, Table, TableError,

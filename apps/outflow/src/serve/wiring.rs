@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use outflow_api::detours::Detours;
 use outflow_api::{Bounds, Clock, Events, Parts, StartValues};
 use outflow_config::Settings;
 use outflow_config::policy::built_in::built_in;
@@ -14,7 +15,6 @@ use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
 use outflow_core::time::Wall;
 use outflow_pipeline::Handle;
-use outflow_ports::detours::Detours;
 use outflow_ports::intake::Intake;
 use outflow_resolver_dns::Directory;
 use outflow_store_embedded::EmbeddedStore;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::detours::{Detour, Way};
 use axum::http::HeaderMap;
 use outflow_config::RawPolicy;
 use outflow_core::policy::matcher::{Match, Pattern};
@@ -12,7 +13,6 @@ use outflow_core::policy::policy::{Policy, RateOrShare};
 use outflow_core::policy::scope::Scope;
 use outflow_core::runbook::Incident;
 use outflow_core::time::Wall;
-use outflow_ports::detours::{Detour, Way};
 
 use super::{ACTOR, PLACES};
 use crate::book::policy::{PolicyEntry, StoredPolicy, written};
@@ -57,7 +57,7 @@ impl Rated {
             any: BTreeSet::new(),
         };
         for (matches, entry) in &state.book.snapshot().policies {
-            if !entry.base.as_ref().is_some_and(|base| base.rate.is_some()) {
+            if entry.base.as_ref().is_none_or(|base| base.rate.is_none()) {
                 continue;
             }
             for (scope, pattern) in matches.terms() {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::detours::CANARY;
 use outflow_config::valid::runbook::Canary;
 use outflow_core::class::Class;
 use outflow_core::message::{Seq, State};
@@ -14,7 +15,6 @@ use outflow_core::name::Name;
 use outflow_core::runbook::Answered;
 use outflow_core::time::{Nanos, Wall};
 use outflow_mail::Address;
-use outflow_ports::detours::CANARY;
 use outflow_ports::draft::Draft;
 use outflow_ports::letter::{Content, Envelope};
 

@@ -34,7 +34,12 @@ async fn broken_and_restored_accounts_are_in_the_audit() {
     let entries = audit["entries"].as_array().unwrap();
     let by_rule = entries.iter().filter(|it| it["actor"] == "rule:breaker");
     let seen: Vec<_> = by_rule
-        .map(|it| (it["action"].as_str().unwrap(), it["target"].as_str().unwrap()))
+        .map(|it| {
+            (
+                it["action"].as_str().unwrap(),
+                it["target"].as_str().unwrap(),
+            )
+        })
         .collect();
     let wanted = [("account.restored", "ses-1"), ("account.broken", "ses-1")];
     assert_eq!(seen, wanted, "{audit}");

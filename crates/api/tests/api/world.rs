@@ -38,8 +38,8 @@ use outflow_ports::query::{
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::memory::Disk;
 use crate::history::Chronicle;
+use crate::memory::Disk;
 use crate::shelves::{Papers, Shelf};
 
 /// Noon of some day.

@@ -177,7 +177,6 @@ impl Settings {
             pool: self.pool,
             breaker: self.breaker,
             learns: self.learns,
-            ..engine::Settings::default()
         }
     }
 }

@@ -232,7 +232,7 @@ impl Engine {
 
     /// What was counted lately of this key.
     pub fn tally(&self, key: &LimitKey) -> Option<&Tally> {
-        self.counts.0.get(key)
+        self.counts.all.get(key)
     }
 
     /// What was counted lately, by key.

@@ -141,10 +141,8 @@ impl Observer for Pressure {
     fn observe(&mut self, at: Nanos, trace: &Trace<'_>) {
         match *trace {
             Trace::Dispatched { account, cost, .. } => self.sent(at, account, cost),
-            Trace::AskedToWait { account, until } => {
-                if self.episodes.asked(at, account, until) {
-                    self.begin(at);
-                }
+            Trace::AskedToWait { account, until } if self.episodes.asked(at, account, until) => {
+                self.begin(at);
             }
             _ => {}
         }

@@ -11,7 +11,7 @@ use super::{schema, words};
 const FINDINGS_MAX: u32 = 100;
 
 /// What must be in a record.
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 17] = [
     "receipts",
     "receipts_by_tenant",
     "receipts_not_delivered",

@@ -12,7 +12,7 @@ use outflow_core::class::Class;
 use outflow_core::flow::FlowKey;
 use outflow_core::name::Name;
 
-use crate::intake::Submission;
+use outflow_ports::intake::Submission;
 
 /// The tenant of canaries, which always go the usual way: it is what they try.
 pub const CANARY: &str = "canary";
