@@ -183,10 +183,8 @@ impl Query for Node {
     }
 
     fn messages(&self, _: Filter, _: Seq, _: usize, then: Then<Page<LiveMessage>>) {
-        then(Page {
-            items: Vec::new(),
-            next: None,
-        });
+        let items = Vec::new();
+        then(Page { items, next: None });
     }
 
     fn lanes(&self, then: Then<Vec<LaneView>>) {
