@@ -181,6 +181,8 @@ async fn what_is_over_the_quota_goes_to_the_pool_that_is_warm() {
         }],
         paused: false,
         oldest_age: None,
+        broken: 0,
+        half_open: 0,
     };
     let day = format!("{PAIR}#day");
     let lanes = vec![
