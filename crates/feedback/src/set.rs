@@ -54,7 +54,7 @@ impl Set {
     /// What is kept of the recipient at this place.
     pub fn get(&self, place: u64) -> Option<Kept> {
         // Most servers look here for each message and have nobody.
-        if self.len() == 0 {
+        if self.is_empty() {
             return None;
         }
         let part = self.part(place)?.read();
