@@ -131,6 +131,7 @@ impl Driver {
                 | Action::Lease(_)
                 | Action::GiveBack(_)
                 | Action::PauseLimit { .. }
+                | Action::Suppress { .. }
                 | Action::Resolve { .. }
                 | Action::Alert { .. } => {}
             }

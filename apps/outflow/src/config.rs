@@ -4,14 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use outflow_config::{Settings, reference_markdown};
+use outflow_config::{LoadError, Settings, reference_markdown};
 use serde_json::json;
 
 /// The file that is read if it is there and no other is named.
 const USUAL: &str = "outflow.toml";
 
 /// Where settings come from.
-#[derive(clap::Args)]
+#[derive(Debug, clap::Args)]
 pub struct Sources {
     /// The settings file. Without it, `outflow.toml` if there is one.
     #[arg(long, value_name = "FILE")]
@@ -26,6 +26,18 @@ impl Sources {
         data_dir: Option<&Path>,
         over: &[(&str, &str)],
     ) -> Result<Settings, ExitCode> {
+        self.read(data_dir, over).map_err(|error| {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        })
+    }
+
+    /// The same, for whoever says himself what is wrong.
+    pub fn read(
+        &self,
+        data_dir: Option<&Path>,
+        over: &[(&str, &str)],
+    ) -> Result<Settings, LoadError> {
         let data_dir = data_dir.map(Path::to_string_lossy);
         let data_dir = data_dir.as_deref().map(|dir| ("server.data_dir", dir));
         let over: Vec<(&str, &str)> = over.iter().copied().chain(data_dir).collect();
@@ -36,10 +48,7 @@ impl Sources {
         let env = env.filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
-        Settings::load_with(file.as_deref(), env, &over).map_err(|error| {
-            eprintln!("{error}");
-            ExitCode::from(2)
-        })
+        Settings::load_with(file.as_deref(), env, &over)
     }
 }
 

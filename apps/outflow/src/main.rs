@@ -1,7 +1,8 @@
 //! The one binary of Outflow: the server and the command line.
 //!
 //! Reading order: this file (commands), [`serve`], [`demo`], [`store`],
-//! [`config`], [`rules`], [`simulate`], [`cli`] (what speaks to a running server).
+//! [`config`], [`rules`], [`simulate`], [`report`] (post-mortems), [`cli`] (what speaks to a running
+//! server).
 #![allow(clippy::print_stderr)]
 
 /// Writes a line to stdout. Nobody may be there to read it any more (`| head`):
@@ -16,6 +17,7 @@ macro_rules! say {
 mod cli;
 mod config;
 mod demo;
+mod report;
 mod rules;
 mod serve;
 mod simulate;

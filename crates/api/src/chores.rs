@@ -1,5 +1,5 @@
-//! What the API does by itself: mitigations end, pauses run out, approved dead
-//! letters re-enter. All of it is read from the registry, so a new start goes
+//! What the API does by itself: mitigations are taken back, pauses run out,
+//! approved dead letters re-enter. All of it is read from the registry, so a new start goes
 //! on where the last one was.
 
 use std::time::Duration;
@@ -10,9 +10,10 @@ use outflow_telemetry::catalogue::Level;
 use serde_json::json;
 
 use crate::events::{Notice, NoticeKind};
+use crate::mitigations;
 use crate::pauses::{self, Pause};
-use crate::policies;
 use crate::problem::Problem;
+use crate::standstills;
 use crate::state::ApiState;
 
 /// The longest time between two turns.
@@ -25,7 +26,8 @@ const PAUSE_TURNS: u64 = 60;
 /// Does what is due by now, once. When there is more to do; none if nobody
 /// knows of anything.
 pub async fn turn(state: &ApiState, now: Wall) -> Result<Option<Wall>, Problem> {
-    policies::end_mitigations(state, now).await?;
+    standstills::write(state).await?;
+    mitigations::take_back(state, now).await?;
     state.replays.turn(state, now).await
 }
 

@@ -25,6 +25,7 @@ use crate::extract::Asked;
 use crate::fields::KindList;
 use crate::problem::{Code, Problem};
 use crate::stamp::Stamp;
+use crate::standstills::Standstills;
 use crate::state::ApiState;
 
 /// Notices that a slow listener may be behind.
@@ -102,6 +103,8 @@ pub struct Events {
     ring: broadcast::Sender<Notice>,
     listeners: Arc<Semaphore>,
     open: watch::Sender<bool>,
+    /// What the audit is still to hear of.
+    pub(crate) standstills: Standstills,
 }
 
 impl Default for Events {
@@ -110,6 +113,7 @@ impl Default for Events {
             ring: broadcast::Sender::new(RING),
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
             open: watch::Sender::new(true),
+            standstills: Standstills::default(),
         }
     }
 }

@@ -111,6 +111,10 @@ forms! {
     AwayWord: json!({ "type": "string", "enum": ["closed", "open", "local_share"] });
     /// States of messages, separated by commas.
     StateList: json!({ "type": "string", "pattern": format!("^({STATE}(,{STATE})*)?$") });
+    /// States of incidents, separated by commas.
+    IncidentStates: json!({
+        "type": "string", "pattern": format!("^({INCIDENT}(,{INCIDENT})*)?$"),
+    });
     /// Kinds of events, separated by commas.
     KindList: json!({ "type": "string", "pattern": format!("^({KIND}(,{KIND})*)?$") });
     /// Where a list of messages goes on.
@@ -119,6 +123,7 @@ forms! {
 
 const STATE: &str =
     "(queued|sending|deferred|spilled|delivered|bounced|expired|cancelled|suppressed|dead)";
+const INCIDENT: &str = "(open|mitigating|recovering|closed)";
 const KIND: &str = "(settled|deferred|alert|changed)";
 
 fn read(schema: Value) -> RefOr<Schema> {

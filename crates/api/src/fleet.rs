@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::ask::{ask, on_disk};
-use crate::book::policy::{PolicyEntry, StoredPolicy, below};
+use crate::book::policy::{PolicyEntry, StoredPolicy};
 use crate::changes::Edit;
 use crate::problem::{Code, Problem};
 use crate::state::ApiState;
@@ -134,8 +134,8 @@ async fn adopt(state: &ApiState, document: &SharedDocument) -> Result<(), Proble
     let now = state.clock.now();
     let snapshot = state.book.snapshot();
     let before = snapshot.policies.get(&matches);
-    let below = below(state.book.start(), &matches);
-    let mut entry = stored.and_then(|stored| PolicyEntry::of(below, stored, 0));
+    let mut entry =
+        stored.and_then(|stored| PolicyEntry::of(state.book.start(), &matches, stored, 0));
     if let Some(entry) = &entry
         && entry.at(&matches, now).is_none()
     {

@@ -56,6 +56,12 @@ pub struct LaneView {
     paused: bool,
     /// How long the oldest message that is ready has waited, in seconds.
     oldest_age_s: Option<f64>,
+    /// Accounts that are left alone here: they failed again and again, or were
+    /// refused too often.
+    broken: u32,
+    /// Accounts of which one message is let through to see whether they are
+    /// back.
+    half_open: u32,
 }
 
 /// All lanes.
@@ -76,6 +82,8 @@ impl From<Lane> for LaneView {
             waiting_on: lane.waiting_on.iter().map(WaitingOn::of).collect(),
             paused: lane.paused,
             oldest_age_s: lane.oldest_age.map(|age| age.as_secs_f64()),
+            broken: lane.broken,
+            half_open: lane.half_open,
         }
     }
 }

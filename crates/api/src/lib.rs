@@ -9,9 +9,9 @@
 //! [`problem`] (how requests are refused), [`grant`] and [`auth`] (who may),
 //! [`extract`], [`object`], [`bounded`], [`stamp`] (what requests bring); [`messages`]; what
 //! operators set: [`book`] (what is in force), [`changes`], [`accounts`],
-//! [`policies`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
-//! [`lanes`], [`limits`], [`throttle`], [`dead_letters`], [`suppressions`], [`feedback`], [`events`], [`notices`], [`health`]; then
-//! [`chores`] (what happens by itself), [`document`] and [`fields`] (OpenAPI).
+//! [`policies`], [`mitigations`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
+//! [`lanes`], [`limits`], [`history`], [`throttle`], [`dead_letters`], [`suppressions`], [`feedback`], [`events`], [`notices`], [`health`], [`incidents`], [`warm_ups`]; then
+//! [`chores`], [`standstills`] and [`runbook`] (what happens by itself), [`detours`] (which way messages go), [`document`] and [`fields`] (OpenAPI).
 
 pub mod accounts;
 pub mod ask;
@@ -22,6 +22,7 @@ pub mod bounded;
 pub mod changes;
 pub mod chores;
 pub mod dead_letters;
+pub mod detours;
 pub mod document;
 pub mod events;
 pub mod extract;
@@ -31,21 +32,27 @@ pub mod fleet;
 pub mod governed;
 pub mod grant;
 pub mod health;
+pub mod history;
+pub mod incidents;
 pub mod lanes;
 pub mod limits;
 pub mod messages;
+pub mod mitigations;
 pub mod notices;
 pub mod object;
 pub mod pauses;
 pub mod policies;
 pub mod problem;
+pub mod runbook;
 pub mod serve;
 pub mod server;
 pub mod stamp;
+pub mod standstills;
 pub mod state;
 pub mod suppressions;
 pub mod throttle;
 pub mod tokens;
+pub mod warm_ups;
 
 pub use book::{AccountSink, StartValues};
 pub use events::Events;

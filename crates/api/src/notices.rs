@@ -16,6 +16,9 @@ use crate::stamp::Stamp;
 
 impl Sink for Events {
     fn emit(&self, event: &Event<'_>) {
+        if let Event::Alert(alert) = event {
+            self.standstills.note(alert);
+        }
         if self.has_listeners()
             && let Some(notice) = notice(event)
         {
@@ -101,6 +104,26 @@ fn alerted(alert: &Alert) -> Value {
         Alert::Authentication { account } => {
             json!({ "what": "authentication", "account": account.as_str() })
         }
+        Alert::Broken {
+            account,
+            destination,
+            until,
+            why,
+        } => json!({
+            "what": "account_broken",
+            "account": account.as_str(),
+            "destination": destination.as_ref().map(ToString::to_string),
+            "until": Stamp(*until),
+            "why": why.as_str(),
+        }),
+        Alert::Restored {
+            account,
+            destination,
+        } => json!({
+            "what": "account_restored",
+            "account": account.as_str(),
+            "destination": destination.as_ref().map(ToString::to_string),
+        }),
         Alert::WorkerLost { .. } => json!({ "what": "worker_lost" }),
         Alert::Adapted(adapted) => {
             let (what, limit) = (adapted.turn.as_str(), adapted.key.to_string());

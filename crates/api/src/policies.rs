@@ -1,8 +1,8 @@
 //! `/policies`: what operators write about rates and limits.
 //!
 //! A `PATCH` with `mitigation_reason` is a temporary override: the base stays
-//! as it is, and holds again when `cooldown_until` has come. It comes back at
-//! once; ramping up to it is a later feature.
+//! as it is, and when `cooldown_until` has come the rate ramps back up to it (see
+//! [`crate::mitigations`]).
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::accounts::invalid;
-use crate::auth::{Caller, May, Operate};
+use crate::auth::{May, Operate};
 use crate::book::Origin;
 use crate::book::policy::{PolicyEntry, StoredPolicy, below};
 use crate::bounded;
@@ -24,6 +24,7 @@ use crate::changes::{Edit, expected};
 use crate::extract::{Asked, Body};
 use crate::fields::{PolicyFields, PolicyPath};
 use crate::governed::{self, Governed};
+use crate::mitigations::RampView;
 use crate::problem::{Code, Problem};
 use crate::state::ApiState;
 
@@ -52,6 +53,8 @@ pub struct PolicyView {
     /// What holds again when the mitigation is over; null without one.
     #[schema(value_type = Option<serde_json::Value>)]
     base: Option<Value>,
+    /// How it is being taken back; null while it holds, or without one.
+    ramp: Option<RampView>,
     /// What it governs now; only in answers about one policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     matches: Option<Governed>,
@@ -75,7 +78,9 @@ impl PolicyView {
             Origin::BuiltIn => "built in, as a start; what is written takes its place",
             Origin::Api | Origin::Implicit => "set over the API",
         };
+        let ramp = RampView::of(matches, entry, now);
         let why = match (mitigated, &raw.cooldown_until) {
+            (true, _) if let Some(ramp) = &ramp => ramp.sentence(base),
             (true, Some(until)) => format!("overridden until {until}; the base is {base}"),
             (true, None) => format!("overridden until it is lifted; the base is {base}"),
             (false, _) => base.to_owned(),
@@ -91,6 +96,7 @@ impl PolicyView {
                 .as_ref()
                 .filter(|_| mitigated)
                 .map(RawPolicy::shown),
+            ramp,
             matches: None,
         })
     }
@@ -179,12 +185,13 @@ pub async fn put(
         let detail = "is for PATCH: a mitigation overrides a policy for a while";
         return Err(Problem::field("/mitigation_reason", detail));
     }
-    set(&state, &may, matches, &headers, |before| {
-        let over = before.and_then(|before| before.over.clone());
+    let entry = set(&state, &may.name, &matches, &headers, |before| {
+        let kept = before.map(PolicyEntry::stored).unwrap_or_default();
         let base = Some(raw);
-        Ok(StoredPolicy { base, over })
+        Ok(StoredPolicy { base, ..kept })
     })
-    .await
+    .await?;
+    shown(&state, &matches, &entry).await
 }
 
 /// Change some fields of a policy, which is made if there is none; null takes a
@@ -209,14 +216,15 @@ pub async fn patch(
     let Value::Object(patch) = value else {
         return Err(Problem::field("", "must be an object"));
     };
-    set(&state, &may, matches, &headers, |before| {
+    let entry = set(&state, &may.name, &matches, &headers, |before| {
         patched(before, patch)
     })
-    .await
+    .await?;
+    shown(&state, &matches, &entry).await
 }
 
 /// What a patch makes of a policy, or of none.
-fn patched(
+pub(crate) fn patched(
     before: Option<&PolicyEntry>,
     mut patch: Map<String, Value>,
 ) -> Result<StoredPolicy, Problem> {
@@ -226,56 +234,64 @@ fn patched(
         merged.map(Some).map_err(invalid)
     };
     let base = before.and_then(|before| before.base.as_ref());
-    let own_base = before.filter(|before| before.origin == Origin::Api);
-    let own_base = own_base.and_then(|before| before.base.clone());
-    let over = before.and_then(|before| before.over.clone());
+    let kept = before.map(PolicyEntry::stored).unwrap_or_default();
     match patch.get("mitigation_reason") {
         Some(Value::Null) => {
             patch.remove("mitigation_reason");
             patch.remove("cooldown_until");
             let base = match patch.is_empty() {
-                true => own_base,
+                true => kept.base,
                 false => merged(base, patch)?,
             };
-            Ok(StoredPolicy { base, over: None })
+            Ok(StoredPolicy {
+                base,
+                ..StoredPolicy::default()
+            })
         }
         Some(_) => Ok(StoredPolicy {
-            base: own_base,
-            over: merged(over.as_ref(), patch)?,
+            over: merged(kept.over.as_ref(), patch)?,
+            base: kept.base,
+            step: 0,
         }),
         None => Ok(StoredPolicy {
             base: merged(base, patch)?,
-            over,
+            ..kept
         }),
     }
 }
 
-async fn set(
+/// Changes a policy durably, then at the engine: the one way for people, and
+/// for what acts in their place.
+pub(crate) async fn set(
     state: &ApiState,
-    caller: &Caller,
-    matches: Match,
+    actor: &str,
+    matches: &Match,
     headers: &HeaderMap,
     change: impl FnOnce(Option<&PolicyEntry>) -> Result<StoredPolicy, Problem>,
-) -> Result<Json<PolicyView>, Problem> {
-    let turn = state.book.write().await;
+) -> Result<PolicyEntry, Problem> {
+    let _turn = state.book.write().await;
     let now = state.clock.now();
     let snapshot = state.book.snapshot();
-    let before = snapshot.policies.get(&matches);
-    let before = before.map(|before| before.without_ended(&matches, now));
+    let before = snapshot.policies.get(matches);
+    let before = before.map(|before| before.without_ended(matches, now));
     let before = before.as_ref();
     if before.is_none() && snapshot.policies.len() >= POLICIES_MAX {
         let detail = format!("there are {POLICIES_MAX} policies already");
         return Err(Problem::new(Code::Conflict, detail));
     }
     let mut stored = change(before)?;
-    let below = below(state.book.start(), &matches);
+    let below = below(state.book.start(), matches);
     if before.is_none() && below.is_some() {
         // What was taken away does not come back below an override.
         stored.base.get_or_insert_default();
     }
-    let entry = PolicyEntry::of(below, stored.clone(), 0);
+    let entry = PolicyEntry::of(state.book.start(), matches, stored.clone(), 0);
     let mut entry = entry.ok_or_else(|| Problem::field("", "says nothing"))?;
-    check(&entry, &matches, now)?;
+    check(&entry, matches)?;
+    let is_new = before.is_none_or(|before| before.over != entry.over);
+    if is_new && entry.has_cooled(matches, now) {
+        return Err(Problem::field("/cooldown_until", "must be later than now"));
+    }
     let edit = Edit {
         kind: Kind::Policy,
         id: matches.to_string(),
@@ -283,20 +299,19 @@ async fn set(
         expected: expected(headers, before.map_or(0, |before| before.version))?,
         action: "policy.set",
         detail: json!({
-            "before": before.and_then(|before| before.raw_at(&matches, now)),
-            "after": entry.raw_at(&matches, now),
+            "before": before.and_then(|before| before.raw_at(matches, now)),
+            "after": entry.raw_at(matches, now),
         }),
     };
     // All nodes hear of it before it is in force here.
     state.share(&edit.id, edit.value.as_deref()).await?;
-    entry.version = state.change(&caller.name, edit).await?;
-    state.book.set_policy(&matches, Some(entry.clone()), now);
-    drop(turn);
-    shown(state, &matches, &entry).await
+    entry.version = state.change(actor, edit).await?;
+    state.book.set_policy(matches, Some(entry.clone()), now);
+    Ok(entry)
 }
 
 /// Whether base and override can both be honoured.
-fn check(entry: &PolicyEntry, matches: &Match, now: Wall) -> Result<(), Problem> {
+fn check(entry: &PolicyEntry, matches: &Match) -> Result<(), Problem> {
     if let Some(base) = &entry.base {
         base.validate_about(matches).map_err(invalid)?;
     }
@@ -304,13 +319,8 @@ fn check(entry: &PolicyEntry, matches: &Match, now: Wall) -> Result<(), Problem>
         return Ok(());
     };
     let base = entry.base.clone().unwrap_or_default();
-    base.overridden_by(over)
-        .validate_about(matches)
-        .map_err(invalid)?;
-    match entry.is_over(matches, now) {
-        true => Err(Problem::field("/cooldown_until", "must be later than now")),
-        false => Ok(()),
-    }
+    let merged = base.overridden_by(over).validate_about(matches);
+    merged.map(drop).map_err(invalid)
 }
 
 /// Take a policy away, also one of the settings file.
@@ -327,57 +337,31 @@ pub async fn remove(
     Asked(Path(path)): Asked<Path<String>>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    let matches = about(&path)?;
+    take_away(&state, &may.name, &about(&path)?, &headers).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes a policy away durably, then at the engine.
+pub(crate) async fn take_away(
+    state: &ApiState,
+    actor: &str,
+    matches: &Match,
+    headers: &HeaderMap,
+) -> Result<(), Problem> {
     let _turn = state.book.write().await;
     let (snapshot, now) = (state.book.snapshot(), state.clock.now());
-    let before = snapshot.policies.get(&matches);
+    let before = snapshot.policies.get(matches);
     let before = before.ok_or_else(|| Problem::not_found("policy"))?;
     let edit = Edit {
         kind: Kind::Policy,
         id: matches.to_string(),
         value: None,
-        expected: expected(&headers, before.version)?,
+        expected: expected(headers, before.version)?,
         action: "policy.remove",
-        detail: json!({ "before": before.raw_at(&matches, now) }),
+        detail: json!({ "before": before.raw_at(matches, now) }),
     };
     state.share(&edit.id, None).await?;
-    state.change(&may.name, edit).await?;
-    state.book.set_policy(&matches, None, now);
-    Ok(StatusCode::NO_CONTENT)
-}
-
-/// Ends overrides whose cooldown is over: durably, then at the engine.
-pub(crate) async fn end_mitigations(state: &ApiState, now: Wall) -> Result<(), Problem> {
-    let is_over =
-        |(matches, entry): &(&Match, &std::sync::Arc<PolicyEntry>)| entry.is_over(matches, now);
-    let snapshot = state.book.snapshot();
-    if !snapshot.policies.iter().any(|pair| is_over(&pair)) {
-        return Ok(());
-    }
-    let _turn = state.book.write().await;
-    let snapshot = state.book.snapshot();
-    for (matches, entry) in snapshot.policies.iter().filter(is_over) {
-        let own_base = entry.base.clone().filter(|_| entry.origin == Origin::Api);
-        let stored = StoredPolicy {
-            base: own_base,
-            over: None,
-        };
-        let value = json!(stored).to_string();
-        let below = below(state.book.start(), matches);
-        let mut after = PolicyEntry::of(below, stored, 0);
-        let edit = Edit {
-            kind: Kind::Policy,
-            id: matches.to_string(),
-            value: Some(value),
-            expected: Some(entry.version),
-            action: "policy.cooldown_over",
-            detail: json!({ "before": entry.over, "after": after.as_ref().map(|entry| &entry.base) }),
-        };
-        let version = state.change("server", edit).await?;
-        if let Some(after) = &mut after {
-            after.version = version;
-        }
-        state.book.set_policy(matches, after, now);
-    }
+    state.change(actor, edit).await?;
+    state.book.set_policy(matches, None, now);
     Ok(())
 }

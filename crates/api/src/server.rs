@@ -24,7 +24,8 @@ use crate::state::ApiState;
 use crate::suppressions::{edit, export, import, list as list_suppressed, review};
 use crate::throttle::{acquire, hold};
 use crate::{
-    accounts, audit, document, events, feedback, health, lanes, limits, pauses, policies, tokens,
+    accounts, audit, document, events, feedback, health, history, incidents, lanes, limits, pauses,
+    policies, tokens, warm_ups,
 };
 
 /// The page that shows lanes live: one file, which asks for a token.
@@ -80,6 +81,11 @@ fn versioned() -> OpenApiRouter<ApiState> {
         .routes(routes!(hold::release))
         .routes(routes!(hold::pause))
         .routes(routes!(audit::list))
+        .routes(routes!(history::list))
+        .routes(routes!(incidents::list))
+        .routes(routes!(incidents::get))
+        .routes(routes!(incidents::close))
+        .routes(routes!(warm_ups::list))
         .routes(routes!(events::listen))
 }
 

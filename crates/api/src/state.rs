@@ -4,11 +4,13 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::detours::Detours;
 use arc_swap::ArcSwap;
 use outflow_core::time::Wall;
 use outflow_ports::control::Control;
 use outflow_ports::fleet::Fleet;
 use outflow_ports::hearing::Hearing;
+use outflow_ports::history::History;
 use outflow_ports::intake::{Intake, Then};
 use outflow_ports::query::Query;
 use outflow_ports::receipts::Receipts;
@@ -25,7 +27,9 @@ use crate::extract::BUDGET_UNIT;
 use crate::grant::{Known, Tokens};
 use crate::messages::naming::{self, Naming};
 use crate::pauses::Pause;
+use crate::runbook::Runbooks;
 use crate::stamp::Stamp;
+use crate::warm_ups::WarmUps;
 
 /// Reads the wall clock.
 pub trait Clock: Send + Sync {
@@ -88,6 +92,7 @@ pub struct Parts {
     pub receipts: Arc<dyn Receipts>,
     pub suppressions: Arc<dyn Suppressions>,
     pub hearing: Arc<dyn Hearing>,
+    pub history: Arc<dyn History>,
     pub metrics: Arc<dyn Metrics>,
     pub readiness: Arc<dyn Readiness>,
     pub clock: Arc<dyn Clock>,
@@ -98,6 +103,8 @@ pub struct Parts {
     pub fleet: Option<Arc<dyn Fleet>>,
     /// Where the API tells of requests.
     pub telemetry: Arc<dyn Sink>,
+    /// Which messages go through another pool for a while.
+    pub detours: Arc<Detours>,
     /// Where notices are published; a telemetry sink, to be given to the node.
     pub events: Arc<Events>,
     pub bounds: Bounds,
@@ -116,6 +123,7 @@ pub struct Inner {
     pub(crate) receipts: Arc<dyn Receipts>,
     pub(crate) suppressions: Arc<dyn Suppressions>,
     pub(crate) hearing: Arc<dyn Hearing>,
+    pub(crate) history: Arc<dyn History>,
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) readiness: Arc<dyn Readiness>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -126,10 +134,13 @@ pub struct Inner {
     pub(crate) naming: Naming,
     pub(crate) book: Book,
     pub(crate) replays: Replays,
+    pub(crate) runbooks: Runbooks,
+    pub(crate) warm_ups: WarmUps,
     pub(crate) openapi: OnceLock<String>,
     pub(crate) body_budget: Arc<Semaphore>,
     pub(crate) requests: Semaphore,
     pub(crate) telemetry: Arc<dyn Sink>,
+    pub(crate) detours: Arc<Detours>,
     /// Where notices are published.
     pub events: Arc<Events>,
 }
@@ -158,11 +169,14 @@ impl ApiState {
         let tokens = Tokens::of(&parts.registry.list(Kind::Token)?);
         let now = parts.clock.now();
         let control = Arc::clone(&parts.control);
+        let documents = parts.registry.list(Kind::WarmUp)?;
+        let (warm_ups, beside) = WarmUps::of(&parts.start, &documents, now);
         let book = Book::open(
             parts.start,
             &*parts.registry,
             control,
             parts.account_sink,
+            beside,
             now,
         )?;
         for document in parts.registry.list(Kind::Pause)? {
@@ -173,6 +187,7 @@ impl ApiState {
                 parts.control.pause(id, matches, until);
             }
         }
+        let runbooks = Runbooks::of(book.start(), &parts.registry.list(Kind::Incident)?);
         let Bounds {
             held_bytes_max,
             requests_max,
@@ -186,6 +201,7 @@ impl ApiState {
             receipts: parts.receipts,
             suppressions: parts.suppressions,
             hearing: parts.hearing,
+            history: parts.history,
             metrics: parts.metrics,
             readiness: parts.readiness,
             clock: parts.clock,
@@ -196,10 +212,13 @@ impl ApiState {
             naming: naming::of_this_process()?,
             book,
             replays: Replays::default(),
+            runbooks,
+            warm_ups,
             openapi: OnceLock::new(),
             body_budget: Arc::new(Semaphore::new(held_bytes_max / BUDGET_UNIT)),
             requests: Semaphore::new(requests_max),
             telemetry: parts.telemetry,
+            detours: parts.detours,
             events: parts.events,
         })))
     }

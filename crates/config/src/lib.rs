@@ -10,7 +10,7 @@
 //! is and how a value is held against it), [`keys`] (the one table of them) and
 //! [`json_schema`] (what it says to programs);
 //! [`account`], [`policy`], [`merge`](mod@merge) (what the API changes as well);
-//! [`document`], [`environment`], [`raw`], [`valid`] and [`load`] (the whole
+//! [`document`], [`environment`], [`raw`], [`raw_runbook`], [`valid`] and [`load`] (the whole
 //! file and what goes over it), [`show`] and [`reference`](mod@reference).
 
 pub mod account;
@@ -28,6 +28,7 @@ pub mod nearest;
 pub mod policy;
 pub mod problem;
 pub mod raw;
+pub mod raw_runbook;
 pub mod reference;
 pub mod secret;
 pub mod show;
@@ -38,7 +39,7 @@ pub use account::{Account, RawAccount, TransportSettings};
 pub use json_schema::{account_schema, policy_schema};
 pub use load::{LoadError, Origin};
 pub use merge::merge;
-pub use policy::{RawPolicy, ValidPolicy, match_of_path, path_of_match};
+pub use policy::{Mitigation, RawPolicy, ValidPolicy, match_of_path, path_of_match};
 pub use problem::{Invalid, Problem};
 pub use reference::{default_toml, reference_markdown};
 pub use secret::{Secret, SecretSource};

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::raw_runbook::RawRunbook;
 use crate::written::Written;
 
 /// The whole file.
@@ -28,9 +29,16 @@ pub struct RawSettings {
     #[serde(default)]
     pub policy: Vec<Value>,
     pub classes: RawClasses,
+    pub pools: RawPools,
+    pub breaker: RawBreaker,
     pub retry: RawRetry,
     pub classify: RawClassify,
     pub control: RawControl,
+    pub runbook: RawRunbook,
+    #[serde(default)]
+    pub canary: Vec<Value>,
+    #[serde(default)]
+    pub warm_up: Vec<Value>,
     pub retention: RawRetention,
     pub log: RawLog,
     pub metrics: RawMetrics,
@@ -133,6 +141,30 @@ pub struct RawClass {
     pub headroom: Written,
 }
 
+/// `[pools]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawPools {
+    pub under_pressure: String,
+    pub adapt_concurrency: bool,
+}
+
+/// `[breaker]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the table of keys speaks of each field")]
+pub struct RawBreaker {
+    pub enabled: bool,
+    pub failures: u32,
+    pub share: Written,
+    pub open_for: String,
+    pub open_max: String,
+    pub refusals: Written,
+    pub refusals_least: u32,
+    pub stop_for: String,
+}
+
 /// `[retry]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -210,6 +242,8 @@ pub struct RawRetention {
     pub receipts: String,
     pub dead_letters: String,
     pub idempotency: String,
+    pub history: String,
+    pub history_rows: u64,
 }
 
 /// `[log]`.

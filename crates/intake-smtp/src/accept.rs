@@ -85,6 +85,7 @@ pub fn accept(
         not_before,
         expires_at,
         fans_out: handed.recipients.len() > 1,
+        engaged: None,
         envelope,
         body: content.to_bytes().into(),
     };

@@ -122,6 +122,8 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
             waiting_on: lane.waiting_on,
             paused: lane.paused,
             oldest_age: lane.oldest.map(|oldest| now.wall.since(oldest)),
+            broken: lane.broken,
+            half_open: lane.half_open,
         });
         lanes.collect()
     }

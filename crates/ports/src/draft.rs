@@ -50,6 +50,8 @@ pub struct Draft {
     /// Whether it was written for several, even if they are one: then each
     /// recipient has a key of his own.
     pub fans_out: bool,
+    /// Whether its recipients read what they get, as far as the sender knows.
+    pub engaged: Option<bool>,
     /// What each recipient's envelope says, but for the recipient.
     pub envelope: Envelope,
     /// What all of them get.
@@ -83,6 +85,7 @@ impl Draft {
                 expires_at: self.expires_at,
                 recipient,
                 cost: 1,
+                engaged: self.engaged,
                 envelope: envelope.to_bytes().into(),
                 body: Arc::clone(&self.body),
             }

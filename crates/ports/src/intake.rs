@@ -28,6 +28,8 @@ pub struct Submission {
     pub recipient: Recipient,
     /// What it takes from each limit.
     pub cost: u32,
+    /// Whether the recipient reads what he gets, as far as the sender knows.
+    pub engaged: Option<bool>,
     /// What belongs to this message alone.
     pub envelope: Arc<[u8]>,
     /// What is to be delivered. Messages of one batch that share it share its

@@ -9,7 +9,7 @@
 //! Reading order: [`store`], [`transport`], [`ledger`], [`resolver`]; what comes
 //! in: [`bounded`], [`naming`], [`draft`], [`intake`], [`query`], [`control`]; who asks before they
 //! act: [`throttle`], [`lender`]; what is kept for people: [`receipts`],
-//! [`registry`], [`suppression`]; what is told later: [`hearing`]; what is carried: [`parcel`], [`letter`]; then [`conformance`].
+//! [`registry`], [`history`], [`suppression`]; what is told later: [`hearing`]; what is carried: [`parcel`], [`letter`]; then [`conformance`].
 
 pub mod bounded;
 pub mod conformance;
@@ -17,6 +17,7 @@ pub mod control;
 pub mod draft;
 pub mod fleet;
 pub mod hearing;
+pub mod history;
 pub mod intake;
 pub mod ledger;
 pub mod lender;

@@ -88,6 +88,11 @@ pub struct LaneView {
     pub paused: bool,
     /// How long the oldest message that is ready has waited.
     pub oldest_age: Option<Nanos>,
+    /// Accounts that are left alone here for having failed or been refused.
+    pub broken: u32,
+    /// Accounts of which one message is let through to see whether they are
+    /// back.
+    pub half_open: u32,
 }
 
 /// One limit as it is now.

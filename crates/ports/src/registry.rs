@@ -1,5 +1,6 @@
 //! What operators set, as documents: accounts, policies, pauses, tokens,
-//! reviews of dead letters; and the audit of every change to them.
+//! reviews of dead letters; what the program keeps beside them (incidents,
+//! warm-ups); and the audit of every change to them.
 //!
 //! Calls wait for the disk: a change is durable, together with its line of
 //! audit, when the call returns. Values are JSON that the caller understands.
@@ -19,16 +20,22 @@ pub enum Kind {
     Token,
     /// A review of dead letters.
     Review,
+    /// An incident at a destination.
+    Incident,
+    /// A sender that is being warmed up.
+    WarmUp,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Account,
         Self::Policy,
         Self::Pause,
         Self::Token,
         Self::Review,
+        Self::Incident,
+        Self::WarmUp,
     ];
 
     /// The word used in tables and the audit.
@@ -39,6 +46,8 @@ impl Kind {
             Self::Pause => "pause",
             Self::Token => "token",
             Self::Review => "review",
+            Self::Incident => "incident",
+            Self::WarmUp => "warm_up",
         }
     }
 }
@@ -133,6 +142,10 @@ pub trait Registry: Send + Sync {
     /// Makes a change and writes it into the audit, both or neither. The new
     /// version.
     fn change(&self, change: Change<'_>, audit: Audit<'_>) -> Result<u64, RegistryError>;
+
+    /// Makes a change that nobody need be told of: what the program itself
+    /// counts or remembers. The new version.
+    fn keep(&self, change: Change<'_>, at: Wall) -> Result<u64, RegistryError>;
 
     /// Writes an action that changed no document into the audit.
     fn audit(&self, audit: Audit<'_>) -> Result<(), RegistryError>;

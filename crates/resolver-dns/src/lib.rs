@@ -15,7 +15,8 @@
 //! [`answer`] (what DNS says of a domain), `cache`, `seen` and `health` (what is
 //! remembered), `lookups` (questions to DNS), [`sts`] (what domains demand of
 //! whoever sends to them), [`directory`] (all of it, for whoever accepts or
-//! delivers), [`resolver`] (the port).
+//! delivers), [`resolver`] (the port), [`survey`] (for whoever looks a domain
+//! over).
 
 pub mod answer;
 mod cache;
@@ -26,6 +27,7 @@ mod lookups;
 pub mod resolver;
 mod seen;
 pub mod sts;
+pub mod survey;
 pub mod table;
 
 pub use answer::Answer;
@@ -33,4 +35,5 @@ pub use directory::{Directory, NoServers, Server, Settings, Takes};
 pub use lookups::{AddressOrder, SetupError};
 pub use resolver::DnsResolver;
 pub use sts::StsSettings;
+pub use survey::Survey;
 pub use table::{Table, TableError};

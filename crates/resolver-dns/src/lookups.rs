@@ -11,7 +11,7 @@ use hickory_resolver::config::{
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
-use hickory_resolver::proto::rr::{RData, RecordType};
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use hickory_resolver::system_conf::read_system_conf;
 use tokio::sync::Semaphore;
 use tokio_rustls::rustls::crypto::ring;
@@ -175,6 +175,32 @@ impl Lookups {
             _ => None,
         });
         Ok((texts.collect(), kept))
+    }
+
+    /// The mail servers of a name as they are written, each with its preference;
+    /// "" is the root.
+    pub async fn exchangers(&self, name: &str) -> Result<Vec<(u16, String)>, Failure> {
+        let Said::Records(records, _) = self.ask(name, RecordType::MX).await? else {
+            return Ok(Vec::new());
+        };
+        let hosts = records.into_iter().filter_map(|record| match record {
+            RData::MX(mx) => Some((mx.preference, normal(&mx.exchange.to_ascii()))),
+            _ => None,
+        });
+        Ok(hosts.collect())
+    }
+
+    /// The names of an address.
+    pub async fn names(&self, address: IpAddr) -> Result<Vec<String>, Failure> {
+        let place = normal(&Name::from(address).to_ascii());
+        let Said::Records(records, _) = self.ask(&place, RecordType::PTR).await? else {
+            return Ok(Vec::new());
+        };
+        let names = records.into_iter().filter_map(|record| match record {
+            RData::PTR(name) => Some(normal(&name.0.to_ascii())),
+            _ => None,
+        });
+        Ok(names.collect())
     }
 
     async fn ask(&self, name: &str, kind: RecordType) -> Result<Said, Failure> {

@@ -9,6 +9,7 @@ pub mod expiry;
 pub mod idle_bucket;
 pub mod limits;
 pub mod memory;
+pub mod pressure;
 pub mod restart;
 pub mod starvation;
 
@@ -82,6 +83,7 @@ impl Checkers {
             Box::new(expiry::Expiry::new(tolerance.wall_error)),
             Box::new(memory::Memory::new(bounds)),
             Box::new(idle_bucket::IdleBucket::new(tolerance)),
+            Box::new(pressure::Pressure::new(scenario)),
         ])
     }
 

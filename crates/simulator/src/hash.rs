@@ -144,6 +144,9 @@ impl Observer for TraceHash {
                     answer as u64,
                 ]);
             }
+            Trace::AskedToWait { account, until } => {
+                self.numbers([14, u64::from(account), until.0]);
+            }
             Trace::Deferred { message, until } => self.numbers([9, message, until.0]),
             Trace::Settled { message, state } => self.numbers([10, message, state as u64]),
             Trace::LateBounce { message } => self.numbers([11, message]),

@@ -15,6 +15,7 @@
 //! - [`backlog`], [`in_flight`]: which messages wait, which are under way.
 //! - [`meter`]: what each limit allows, counted independently.
 //! - [`checkers`]: what must never happen, one file each.
+//! - [`pressure`]: accounts that were asked to wait, and the others meanwhile.
 //! - [`recorder`], [`tally`], [`histogram`], [`utilisation`], [`series`],
 //!   [`summary`]: a run in numbers.
 //! - [`memory`]: stores and ledgers in memory, with faults.
@@ -35,6 +36,7 @@ pub mod in_flight;
 pub mod memory;
 pub mod meter;
 pub mod network;
+pub mod pressure;
 pub mod random;
 pub mod recorder;
 pub mod report;

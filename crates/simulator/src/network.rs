@@ -18,6 +18,7 @@ pub mod rate;
 pub mod reputation;
 pub mod shape;
 pub mod spec;
+pub mod suspension;
 
 use std::collections::BTreeMap;
 
@@ -198,6 +199,10 @@ impl Network {
         {
             return refusal(after, protocol.too_many_messages()).closing();
         }
+        if let Some(asked) = self.suspended(now, account) {
+            let reply = spec::asking(protocol.blocked(), Some(asked));
+            return refusal(after, reply).closing_if(protocol == Protocol::Smtp);
+        }
         if let Some(reply) = self.too_fast(now, account, delivery.cost) {
             return refusal(after, reply).closing_if(protocol == Protocol::Smtp);
         }
@@ -237,6 +242,12 @@ impl Network {
         })
     }
 
+    /// How long an account that the far end suspended is asked to wait.
+    fn suspended(&self, now: Nanos, account: u32) -> Option<Nanos> {
+        let mut suspensions = self.spec.suspensions.iter();
+        suspensions.find_map(|it| it.asks(now, account))
+    }
+
     /// Whatever of penalty, quota, rate and reputation stands against it.
     fn too_fast(&mut self, now: Nanos, account: u32, cost: u32) -> Option<Reply> {
         let protocol = self.spec.protocol;
@@ -270,7 +281,8 @@ impl Network {
         if let Some(penalty) = &mut sender.penalty {
             penalty.start(now);
         }
-        Some(protocol.too_fast())
+        let asked = self.spec.rate.and_then(|rate| rate.retry_after);
+        Some(spec::asking(protocol.too_fast(), asked.map(|span| span.0)))
     }
 
     fn sender(&mut self, account: u32) -> &mut Sender {

@@ -8,6 +8,7 @@ use outflow_core::time::Nanos;
 
 use crate::backlog::Backlog;
 use crate::in_flight::InFlight;
+use crate::pressure::PressureRecorder;
 use crate::series::Series;
 use crate::summary::{Answers, LimitUse, Summary};
 use crate::tally::{Fixed, Tally};
@@ -29,6 +30,7 @@ pub struct Recorder {
     answers: Answers,
     finished: Nanos,
     series: Series,
+    pressure: PressureRecorder,
 }
 
 impl Recorder {
@@ -64,6 +66,7 @@ impl Recorder {
                 .map(|(name, tally)| (name.as_str().to_owned(), tally.figures()))
                 .collect(),
             limits: limits.collect(),
+            pressure: self.pressure.finish(),
             series: self.series,
         }
     }
@@ -169,6 +172,7 @@ impl Recorder {
 impl Observer for Recorder {
     fn observe(&mut self, at: Nanos, trace: &Trace<'_>) {
         self.hash.observe(at, trace);
+        self.pressure.observe(at, trace);
         match *trace {
             Trace::Tenant { tenant, name, .. } => {
                 self.tenants

@@ -12,6 +12,9 @@ use crate::trace::Violation;
 /// More tenants than this are shown as their best and worst.
 const TENANTS_SHOWN: usize = 6;
 
+/// No more limits than this are shown.
+const LIMITS_SHOWN: usize = 24;
+
 /// A run, judged.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -96,12 +99,16 @@ impl Outcome {
 
     fn limits(&self) -> String {
         let mut text = format!("\n{:<28}{:>12}{:>12}\n", "limits", "granted", "used");
-        for (key, limit) in &self.summary.limits {
+        let all = &self.summary.limits;
+        for (key, limit) in all.iter().take(LIMITS_SHOWN) {
             let used = limit.utilisation.map_or_else(
                 || "-".to_owned(),
                 |share| format!("{:.1} %", share.value() * 100.0),
             );
             let _ = writeln!(text, "  {key:<26}{:>12}{used:>12}", grouped(limit.granted));
+        }
+        if all.len() > LIMITS_SHOWN {
+            let _ = writeln!(text, "  and {} more", all.len() - LIMITS_SHOWN);
         }
         text
     }

@@ -58,6 +58,9 @@ pub struct Scenario {
     /// What limits keep for the classes above.
     #[serde(default)]
     pub headroom: HeadroomData,
+    /// What healthy accounts do while others of their pool are blocked.
+    #[serde(default)]
+    pub under_pressure: PressureText,
     /// Which limits the chart draws; the busiest one if none.
     #[serde(default)]
     pub chart: Vec<String>,
@@ -93,6 +96,17 @@ fn one() -> u32 {
 /// 08:00 UTC on Monday, 2 March 2026.
 fn a_monday_morning() -> Moment {
     Moment(Wall(1_772_438_400_000_000_000))
+}
+
+/// What healthy accounts do while others of their pool are blocked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PressureText {
+    /// They keep the rate of the minute before.
+    #[default]
+    Keep,
+    /// They take over what the others would have sent, up to their own limits.
+    Fill,
 }
 
 /// Where the counts of limits live.
@@ -164,6 +178,11 @@ impl Scenario {
     /// What the wall clock reads at the start.
     pub fn wall_at_zero(&self) -> Wall {
         self.starts_at.0
+    }
+
+    /// Whether healthy accounts keep their rate while others are blocked.
+    pub fn keeps_under_pressure(&self) -> bool {
+        self.under_pressure == PressureText::Keep
     }
 
     /// When the simulation ends at the latest.

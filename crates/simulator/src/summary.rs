@@ -9,6 +9,7 @@ use outflow_core::time::Nanos;
 use serde::Serialize;
 
 use crate::expect::Metrics;
+use crate::pressure::PressureFigures;
 use crate::series::Series;
 use crate::tally::{Figures, Fixed};
 
@@ -37,6 +38,9 @@ pub struct Summary {
     pub tenants: BTreeMap<String, Figures>,
     /// By limit.
     pub limits: BTreeMap<String, LimitUse>,
+    /// What accounts that were asked to wait did to the whole, if any were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<PressureFigures>,
     /// The run over time.
     pub series: Series,
 }
@@ -107,6 +111,13 @@ impl Summary {
                 metrics.insert(format!("utilisation.{key}"), share.value());
             }
         }
+        if let Some(pressure) = &self.pressure {
+            metrics.insert("pressure.episodes".to_owned(), pressure.episodes as f64);
+            metrics.insert("pressure.kept".to_owned(), pressure.kept.value());
+            let recovered = pressure.recovered.map(Fixed::value);
+            let recovered = recovered.map(|share| ("pressure.recovered".to_owned(), share));
+            metrics.extend(recovered);
+        }
         let (all, answers) = (&self.all, &self.answers);
         let put_off = answers.throttled + answers.deferred;
         let ratio = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
@@ -116,6 +127,7 @@ impl Summary {
                 ("throttled_share", ratio(answers.throttled, all.attempts)),
                 ("delivered_share", ratio(all.delivered, all.accepted)),
                 ("attempts_per_message", ratio(all.attempts, all.accepted)),
+                ("throttled", answers.throttled as f64),
                 ("duplicates", answers.duplicates as f64),
                 ("retries", answers.retries as f64),
                 ("late_bounces", answers.late_bounces as f64),

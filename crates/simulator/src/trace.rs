@@ -115,6 +115,14 @@ pub enum Trace<'a> {
         /// What the answer amounts to.
         answer: Answered,
     },
+    /// The far end asked for nothing through an account until a time, and a
+    /// node has read it.
+    AskedToWait {
+        /// Which account.
+        account: u32,
+        /// Until when.
+        until: Nanos,
+    },
     /// A message waits again until its retry time, which may be now. Comes
     /// after every reply that does not settle it.
     Deferred {

@@ -28,6 +28,7 @@ pub mod transport;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use outflow_core::account::AccountSpec;
 use outflow_core::destination::Destination;
 use outflow_core::engine::Settings;
 use outflow_core::engine::action::Alert;
@@ -36,6 +37,8 @@ use outflow_core::handle::FlowId;
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
 use outflow_core::policy::set::Policies;
+use outflow_core::pool::PoolSettings;
+use outflow_core::pressure::UnderPressure;
 use outflow_core::time::{Mono, Nanos};
 
 use self::cast::Cast;
@@ -47,7 +50,7 @@ use self::store::Written;
 use crate::memory::ledger::{MemoryLedger, Settings as LedgerSettings, WorldClock};
 use crate::network::Network;
 use crate::random::Random;
-use crate::scenario::Scenario;
+use crate::scenario::{PressureText, Scenario};
 use crate::trace::{Answered, FlowNo, MessageNo, NodeNo, Observer, Trace, Violation};
 use crate::traffic::{Arrival, Traffic};
 
@@ -126,9 +129,17 @@ impl<'a, O: Observer> World<'a, O> {
             })
             .collect();
         let traffic = Traffic::new(&scenario.traffic, seed, scenario.duration.0);
+        let pool = PoolSettings {
+            under_pressure: match scenario.under_pressure {
+                PressureText::Keep => UnderPressure::Keep,
+                PressureText::Fill => UnderPressure::Fill,
+            },
+            ..PoolSettings::default()
+        };
         let settings = Settings {
             learns: scenario.learn,
             leased,
+            pool,
             delivery_deadline: DELIVERY_DEADLINE,
             ..Settings::default()
         };
@@ -173,6 +184,9 @@ impl<'a, O: Observer> World<'a, O> {
     pub fn sabotaged(mut self, sabotage: Sabotage) -> Self {
         self.sabotage = Some(sabotage);
         self.settings.leased &= sabotage != Sabotage::CountsAlone;
+        if matches!(sabotage, Sabotage::FillsUp | Sabotage::Redistributes) {
+            self.settings.pool.under_pressure = UnderPressure::Fill;
+        }
         let disks = self.players.iter_mut().filter_map(|it| it.disk.as_mut());
         disks.for_each(|(store, _)| store.sabotage(sabotage));
         self
@@ -262,6 +276,11 @@ impl<'a, O: Observer> World<'a, O> {
                     answer: attempt.answer,
                 },
             );
+            if let Some((account, wait)) = attempt.asks {
+                let until = self.now + wait;
+                self.observer
+                    .observe(self.now, &Trace::AskedToWait { account, until });
+            }
         }
         self.alerts(number);
         self.acknowledgements(number);
@@ -390,17 +409,25 @@ impl<'a, O: Observer> World<'a, O> {
             .unwrap_or_else(|| self.cast.policies.clone())
     }
 
+    /// The accounts as an engine is told them.
+    fn accounts_told(&self) -> Vec<AccountSpec> {
+        self.sabotage
+            .and_then(|it| setup::accounts(&it.scenario(self.scenario)).ok())
+            .unwrap_or_else(|| self.cast.accounts().to_vec())
+    }
+
     fn boot(&mut self, number: usize) {
         let policies = self.policies_told();
+        let accounts = self.accounts_told();
         let Some(player) = self.players.get_mut(number) else {
             return;
         };
         let resolver = SimResolver::knowing(&self.domains);
         player.boot(self.now, self.settings, policies, resolver);
         if let Some(node) = &mut player.node {
-            for account in self.cast.accounts() {
+            for account in accounts {
                 node.post(Event::AccountChanged {
-                    account: Box::new(account.clone()),
+                    account: Box::new(account),
                 });
             }
         }

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use outflow_core::handle::FlowId;
 use outflow_core::message::Seq;
 use outflow_core::time::{Mono, Nanos, Now, Wall};
+use outflow_ports::history::History;
 use outflow_ports::parcel::{ParcelRef, ParcelSource};
 use outflow_ports::receipts::Receipts;
 use outflow_ports::registry::Registry;
@@ -82,6 +83,11 @@ impl EmbeddedStore {
 
     /// Who is not sent to any more.
     pub fn suppressions(&self) -> Arc<dyn Suppressions> {
+        Arc::new(self.record.clone())
+    }
+
+    /// What was sent where.
+    pub fn history(&self) -> Arc<dyn History> {
         Arc::new(self.record.clone())
     }
 

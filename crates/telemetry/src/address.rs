@@ -6,7 +6,7 @@
 const HIDDEN: &str = "<address>";
 
 /// The text with everything that looks like an address hidden.
-pub(crate) fn hidden(text: &str) -> String {
+pub fn hidden(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut word = String::new();
     for letter in text.chars() {

@@ -94,6 +94,8 @@ metrics! {
         "How often an account's own limits made a message wait: each message at the head of its flow that stood at a gate of the account's pool when its limits shut for the message's class, or came to one before they opened again, once for each time they shut. Limits of the account at one destination, and waits that the far end asked for, are not counted.";
     DEFERRED = Gauge "outflow_deferred" ["account_id"]
         "Messages that are ready and wait at a gate of the account's pool, of classes for which the account's own limits are shut now. Accounts that stand in for one another each count them.";
+    BREAKER_STATE = Gauge "outflow_breaker_state" ["lane"]
+        "Whether accounts are left alone at a lane because they failed or were refused too often: 0 none is, 1 one is being tried again, 2 one is. Broken lanes come first; `other` is the sum of those beyond the bound on labels.";
     STORE_COMMIT = Histogram "outflow_store_commit_seconds" []
         "Time in which the store made a group of records durable, from the first write to the end of the last sync.";
     STORE_RECORDS = Counter "outflow_store_records_total" []

@@ -7,7 +7,7 @@
 //! counted), `destinations`, `requests`, `submissions` and `histogram` (where), [`snapshot`]
 //! (what is so now), `render` and `exposition` (the page), [`mod@reference`] (the
 //! documentation); [`logs`] (what people read), [`attempts`] (a line for every
-//! attempt), `line` and `address` (how a line is written), [`writer`] (who
+//! attempt), [`history`] (what was sent where lately), `line` and `address` (how a line is written), [`writer`] (who
 //! writes it) and `log_file` (where to).
 
 mod address;
@@ -17,6 +17,7 @@ pub mod declarations;
 mod destinations;
 mod exposition;
 mod histogram;
+pub mod history;
 mod ledger;
 mod line;
 mod log_file;
@@ -30,8 +31,10 @@ pub mod snapshot;
 mod submissions;
 pub mod writer;
 
+pub use address::hidden as without_addresses;
 pub use attempts::AttemptLog;
 pub use catalogue::Event;
+pub use history::Lately;
 pub use logs::{LogSettings, Logs};
 pub use metrics::Metrics;
 pub use sink::{Silent, Sink, Sinks};

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use outflow_core::engine::action::Alert;
+use outflow_core::engine::action::{Alert, Standstill};
 use outflow_core::engine::learners::Turn;
 use outflow_core::flow::FlowKey;
 use outflow_core::message_id::MessageId;
@@ -259,6 +259,32 @@ fn describe_alert(line: &mut Line<'_>, alert: &Alert) {
             line.text("account", account.as_str());
             "the far end does not know or trust this account"
         }
+        Alert::Broken {
+            account,
+            destination,
+            until,
+            why,
+        } => {
+            line.text("account", account.as_str());
+            if let Some(destination) = destination {
+                line.show("destination", destination);
+            }
+            line.time("until", *until);
+            match why {
+                Standstill::Failures => "the account fails again and again: it is left alone",
+                Standstill::Refusals => "too many messages are refused: the account stops",
+            }
+        }
+        Alert::Restored {
+            account,
+            destination,
+        } => {
+            line.text("account", account.as_str());
+            if let Some(destination) = destination {
+                line.show("destination", destination);
+            }
+            "the account is back"
+        }
         Alert::WorkerLost { .. } => "a delivery got no answer by its deadline",
         Alert::Adapted(adapted) => {
             line.show("limit", &adapted.key);
@@ -274,7 +300,7 @@ fn describe_alert(line: &mut Line<'_>, alert: &Alert) {
 pub fn level(event: &Event<'_>) -> Level {
     match event {
         Event::Alert(Alert::StoreFailing | Alert::Authentication { .. }) => Level::Error,
-        Event::Alert(Alert::StoreRecovered) => Level::Info,
+        Event::Alert(Alert::StoreRecovered | Alert::Restored { .. }) => Level::Info,
         Event::Alert(Alert::Adapted(adapted)) => match adapted.turn {
             Turn::Stopped | Turn::Cut | Turn::Learnt => Level::Warn,
             Turn::Raised | Turn::Resumed => Level::Info,
@@ -325,6 +351,8 @@ pub fn name(event: &Event<'_>) -> &'static str {
         Event::Alert(Alert::LedgerAway { .. }) => "ledger_away",
         Event::Alert(Alert::Authentication { .. }) => "authentication",
         Event::Alert(Alert::WorkerLost { .. }) => "worker_lost",
+        Event::Alert(Alert::Broken { .. }) => "account_broken",
+        Event::Alert(Alert::Restored { .. }) => "account_restored",
         Event::Alert(Alert::Adapted(_)) => "adapted",
         Event::Committed(_) => "committed",
         Event::PolicyChanged => "policy_changed",

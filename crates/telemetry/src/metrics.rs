@@ -40,12 +40,14 @@ pub(crate) const CAUSES: [DeathCause; 4] = [
 ];
 
 /// What alerts are called.
-pub(crate) const ALERTS: [&str; 6] = [
+pub(crate) const ALERTS: [&str; 8] = [
     "store_failing",
     "store_recovered",
     "ledger_away",
     "authentication",
     "worker_lost",
+    "account_broken",
+    "account_restored",
     "adapted",
 ];
 
@@ -147,7 +149,9 @@ impl Metrics {
             Alert::LedgerAway { .. } => 2,
             Alert::Authentication { .. } => 3,
             Alert::WorkerLost { .. } => 4,
-            Alert::Adapted(_) => 5,
+            Alert::Broken { .. } => 5,
+            Alert::Restored { .. } => 6,
+            Alert::Adapted(_) => 7,
         };
         add(self.alerts.get(at), 1);
         match alert {

@@ -116,6 +116,9 @@ impl Metrics {
         let waiting = now.accounts.iter();
         let waiting = waiting.map(|meter| (meter.account.as_str(), meter.waiting as f64));
         bounded(page, &declared::DEFERRED, waiting, self.bounds.accounts);
+        let breakers = now.breakers.iter();
+        let breakers = breakers.map(|(lane, state)| (lane.as_str(), f64::from(*state)));
+        bounded(page, &declared::BREAKER_STATE, breakers, self.bounds.limits);
     }
 
     fn render_store(&self, page: &mut Exposition) {

@@ -62,6 +62,8 @@ pub struct Snapshot {
     pub limits: Vec<LimitNow>,
     /// What the limits of accounts hold up: `Engine::account_meters`.
     pub accounts: Vec<AccountMeter>,
+    /// How the breakers of each lane stand: 0 closed, 1 half open, 2 open.
+    pub breakers: Vec<(String, u8)>,
     /// How long heads waited: `Engine::limit_waits`.
     pub waits: Vec<(ScopeSet, Waits)>,
     /// What the throttle was asked.

@@ -12,7 +12,8 @@
 //! destination's mail), `tls`, `connect`, `wire` (a connection), `prepare` (from
 //! a parcel to a mail), `line` (a connection in use), `berths` (how many there
 //! are), `session` (one task each), `outbox` (what goes back to the node),
-//! [`transport`] (the port).
+//! [`transport`] (the port); [`mod@probe`]
+//! (one look at a server, without mail).
 //!
 //! The application makes one [`SmtpTransport`], gives it a [`Relay`] for each
 //! account by its [`SmtpHandle`], and hands the transport to the node.
@@ -24,6 +25,7 @@ pub mod exchangers;
 mod line;
 mod outbox;
 mod prepare;
+pub mod probe;
 pub mod relay;
 mod session;
 mod tls;
@@ -34,6 +36,7 @@ pub use client::Tls;
 pub use client::login::Login;
 pub use client::timeouts::Timeouts;
 pub use exchangers::{Exchanger, Exchangers, Found, Missing, Takes};
+pub use probe::{Probed, probe};
 pub use relay::{Relay, RelayError, Target};
 pub use tls::TlsError;
 pub use transport::{Opened, ReturnTo, SmtpHandle, SmtpTransport};

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 
 const READ_BYTES: usize = 16 << 10;
 
@@ -78,6 +78,14 @@ impl Wire {
         let stream = handshake.await.map_err(|error| error.to_string())?;
         self.stream = Stream::Protected(Box::new(stream));
         Ok(())
+    }
+
+    /// The certificates of the far end, its own first; none without TLS.
+    pub fn certificates(&self) -> &[CertificateDer<'static>] {
+        match &self.stream {
+            Stream::Protected(stream) => stream.get_ref().1.peer_certificates().unwrap_or_default(),
+            Stream::Open(_) | Stream::Gone => &[],
+        }
     }
 
     /// Waits until something happens. May be dropped at any time.

@@ -109,6 +109,7 @@ pub struct Lane {
     pub sent: u64,
     pub waiting_on: Vec<WaitingOn>,
     pub paused: bool,
+    pub broken: u64,
     pub oldest_age_s: Option<f64>,
 }
 
@@ -236,6 +237,9 @@ fn waits_on(lane: &Lane, allowed: &BTreeMap<String, String>, now: Timestamp) -> 
         .then(|| "PAUSED".to_owned())
         .into_iter()
         .collect();
+    if lane.broken > 0 {
+        parts.push(format!("{} broken", lane.broken));
+    }
     let reasons = lane.waiting_on.iter().filter(|on| on.reason != "paused");
     let reasons: Vec<String> = reasons
         .map(|on| {

@@ -19,23 +19,26 @@ mod client;
 mod confirm;
 mod content;
 mod dead_letters;
+mod doctor;
 mod explain;
 mod failure;
 mod fields;
+mod incidents;
 mod lanes;
 mod limits;
 mod message;
 mod messages;
-mod pace;
+pub mod pace;
 mod pauses;
-mod plain;
+pub mod plain;
 mod policies;
 #[cfg(test)]
 pub mod reference;
+pub mod report;
 mod reviews;
 mod selection;
 mod send;
-mod session;
+pub mod session;
 mod suppression_files;
 mod suppressions;
 mod table;
@@ -44,8 +47,9 @@ mod target;
 mod tests;
 mod throttle;
 mod tokens;
+mod warmup;
 mod watch;
-mod when;
+pub mod when;
 mod words;
 
 use std::io::Write as _;
@@ -118,10 +122,20 @@ pub enum Command {
     /// Who may do what.
     #[command(subcommand)]
     Tokens(tokens::Command),
+    /// Show what went wrong at destinations, and what was done about it.
+    Incidents(incidents::Arguments),
+    /// Show senders that are being warmed up: plan, day, quota, yesterday.
+    Warmup(warmup::Arguments),
     /// Show who changed what, newest first.
     Audit(audit::Arguments),
+    /// Write a post-mortem: what was refused, what was done about it, and when
+    /// it was over, as Markdown with drawings.
+    Report(report::Arguments),
     /// Say what an answer of a far end means. Needs no server.
     Classify(classify::Arguments),
+    /// Look a domain over before it sends: SPF, DKIM, DMARC, MX, reverse DNS,
+    /// TLS, limits. Needs no server, and asks one that answers.
+    Doctor(doctor::Arguments),
 }
 
 /// Runs a command.
@@ -140,6 +154,9 @@ fn act(command: &Command, options: &GlobalOptions) -> Result<(), Failure> {
     if let Command::Classify(arguments) = command {
         return classify::run(arguments);
     }
+    if let Command::Doctor(arguments) = command {
+        return doctor::run(arguments, options);
+    }
     let session = Session::new(options)?;
     match command {
         Command::Send(arguments) => send::run(arguments, &session),
@@ -154,7 +171,10 @@ fn act(command: &Command, options: &GlobalOptions) -> Result<(), Failure> {
         Command::Suppressions(command) => suppressions::run(command, &session),
         Command::Throttle(command) => throttle::run(command, &session),
         Command::Tokens(command) => tokens::run(command, &session),
+        Command::Incidents(arguments) => incidents::run(arguments, &session),
+        Command::Warmup(arguments) => warmup::run(arguments, &session),
         Command::Audit(arguments) => audit::run(arguments, &session),
-        Command::Classify(_) => Ok(()),
+        Command::Report(arguments) => report::run(arguments, &session),
+        Command::Classify(_) | Command::Doctor(_) => Ok(()),
     }
 }

@@ -176,7 +176,7 @@ fn table(all: &Policies) -> String {
         Column::Text("in force because"),
     ]);
     let aside = [
-        "path", "match", "origin", "version", "why", "base", "matches",
+        "path", "match", "origin", "version", "why", "base", "ramp", "matches",
     ];
     for policy in &all.policies {
         let said = policy.iter();

@@ -71,6 +71,8 @@ fn every_command_of_the_contract_is_read() {
         "tokens add shop --scope submit --tenant t",
         "tokens remove 1",
         "audit --since 2h",
+        "report --since 2h",
+        "report --since 2h --until 1h --destination isp:google --out DIR --json",
         "--server http://a.example audit",
         "audit --server http://a.example --token T",
     ];

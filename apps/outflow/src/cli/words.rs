@@ -34,6 +34,11 @@ pub fn reason(reason: &str) -> &str {
         "due_time" => "its time",
         "no_account" => "an account: its pool has none (`outflow accounts add`)",
         "no_account_ready" => "an account: all of its pool are busy, blocked or at their limits",
+        "account_blocked" => {
+            "an account: the far end asked this one to wait, and none opens sooner"
+        }
+        "account_broken" => "an account: this one fails or is refused, and none opens sooner",
+        "under_pressure" => "an account: others are blocked, and this one keeps its rate",
         "no_session" => "a session, which cannot be opened",
         "unresolved" => "an answer to who hosts its domain",
         "paused" => "a pause to be lifted",
@@ -49,6 +54,9 @@ pub fn reason_short(reason: &str) -> &str {
         "no_account" => "no account",
         "no_account_ready" => "account busy",
         "no_session" => "no session",
+        "account_blocked" => "blocked",
+        "account_broken" => "broken",
+        "under_pressure" => "others blocked",
         "store_failing" => "disk",
         "due_time" => "its time",
         other => other,

@@ -4,9 +4,10 @@
 //!
 //! Reading order: this file, [`scenery`] (providers and settings), [`traffic`],
 //! [`witness`] (what the sandbox saw), [`table`], [`summary`] (the checks),
-//! [`client`].
+//! [`client`]; [`incident`] (another demonstration).
 
 mod client;
+mod incident;
 mod scenery;
 mod summary;
 mod table;
@@ -15,6 +16,7 @@ mod witness;
 
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -41,18 +43,26 @@ pub struct Arguments {
     /// Print nothing but a summary as JSON at the end.
     #[arg(long)]
     json: bool,
-    /// Let a provider fail midway (comes later).
+    /// Show an incident instead, in accelerated time: a provider starts to
+    /// refuse, the rate is cut and comes back, and a report tells of it.
     #[arg(long)]
     incident: bool,
+    /// Where the report goes. Without it, a new folder here.
+    #[arg(long, value_name = "DIR", requires = "incident")]
+    out: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    if arguments.incident {
-        eprintln!("--incident comes later: run the demo without it");
-        return ExitCode::from(2);
-    }
-    match show(arguments) {
+    let shown = match arguments.incident {
+        true => incident::show(&incident::Wanted {
+            seconds: arguments.seconds,
+            json: arguments.json,
+            out: arguments.out.clone(),
+        }),
+        false => show(arguments),
+    };
+    match shown {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(problem) => {

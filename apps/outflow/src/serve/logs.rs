@@ -12,7 +12,7 @@ use outflow_telemetry::catalogue::Level;
 use outflow_telemetry::logs::Format;
 use outflow_telemetry::metrics::Bounds;
 use outflow_telemetry::writer::Writer;
-use outflow_telemetry::{AttemptLog, LogSettings, Logs, Metrics};
+use outflow_telemetry::{AttemptLog, Lately, LogSettings, Logs, Metrics};
 
 use super::audit_trail::AuditTrail;
 use super::wiring::SystemClock;
@@ -34,6 +34,8 @@ pub struct Telling {
     pub logs: Arc<Logs>,
     /// The log of attempts.
     pub attempts: Option<Arc<AttemptLog>>,
+    /// What was sent where lately.
+    pub lately: Arc<Lately>,
     /// What rules did, for the audit.
     pub trail: Option<Arc<AuditTrail>>,
 }
@@ -70,6 +72,7 @@ impl Telling {
             metrics: Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"), bounds)),
             logs: Arc::new(Logs::new(log, writer)),
             attempts: attempts.transpose()?,
+            lately: Arc::new(Lately::new(bounds.destinations)),
             trail: None,
         })
     }

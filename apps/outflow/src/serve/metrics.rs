@@ -58,6 +58,7 @@ impl MetricsPage {
             sessions: lanes.iter().map(|lane| u64::from(lane.sessions)).sum(),
             limits: most_wanted_first(limits),
             accounts: meters.accounts,
+            breakers: breakers(&lanes),
             waits: together(meters.waits, &counts.waits),
             throttle: throttle_now(&counts),
             suppressed: self.suppressed.in_force() as u64,
@@ -68,6 +69,21 @@ impl MetricsPage {
             ],
         }
     }
+}
+
+/// How the breakers of each lane stand, the broken ones first.
+fn breakers(lanes: &[LaneView]) -> Vec<(String, u8)> {
+    let state = |lane: &LaneView| match (lane.broken, lane.half_open) {
+        (0, 0) => 0,
+        (0, _) => 1,
+        _ => 2,
+    };
+    let mut states: Vec<_> = lanes
+        .iter()
+        .map(|lane| (lane.name.clone(), state(lane)))
+        .collect();
+    states.sort_by_key(|(_, state)| std::cmp::Reverse(*state));
+    states
 }
 
 fn throttle_now(counts: &Counts) -> snapshot::ThrottleNow {
@@ -94,7 +110,8 @@ fn together(
     flows
 }
 
-fn asked<T: Send + 'static>(question: impl FnOnce(Then<T>)) -> Option<T> {
+/// Asks the node, and waits for its answer for a while.
+pub fn asked<T: Send + 'static>(question: impl FnOnce(Then<T>)) -> Option<T> {
     let (sender, answer) = channel();
     question(Box::new(move |value| {
         // Who waited too long hears nothing.

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outflow_api::detours::Detours;
 use outflow_config::Settings;
 use outflow_config::valid::dns::{Addresses, Lookups};
 use outflow_pipeline::Handle;
@@ -74,6 +75,8 @@ pub struct ResolvedIntake {
     pub node: Handle,
     /// Who hosts whom.
     pub directory: Arc<Directory>,
+    /// Which messages go through another pool for a while.
+    pub detours: Arc<Detours>,
 }
 
 impl Intake for ResolvedIntake {
@@ -86,6 +89,7 @@ impl Intake for ResolvedIntake {
                 *destination = known;
             }
         }
+        self.detours.divert(&mut batch);
         self.node.submit(batch, then);
     }
 }

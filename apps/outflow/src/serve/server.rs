@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use outflow_api::state::StartError;
-use outflow_api::{ApiState, Clock, chores};
+use outflow_api::{ApiState, Clock, chores, runbook};
 use outflow_config::valid::machine;
 use outflow_config::{Settings, TransportSettings};
 use outflow_core::entropy::Entropy;
@@ -17,6 +17,8 @@ use outflow_core::time::{Nanos, Now};
 use outflow_ledger_redis::{RedisLedger, SettingsError};
 use outflow_pipeline::thread::{Ended, Surroundings};
 use outflow_pipeline::{Handle, Ports, handle};
+use outflow_ports::history::History;
+use outflow_ports::registry::Registry;
 use outflow_resolver_dns::DnsResolver;
 use outflow_store_embedded::record::{KeptReceipts, RecordSettings};
 use outflow_store_embedded::{EmbeddedStore, OpenError, Opened};
@@ -108,6 +110,10 @@ pub struct Server {
     pub sandbox: SandboxHandle,
     /// Whether nothing can leave the machine.
     pub is_sandboxed: bool,
+    /// What was sent where.
+    pub history: Arc<dyn History>,
+    /// What operators set, and who did.
+    pub registry: Arc<dyn Registry>,
     asked: Arc<outflow_throttle::Service>,
     returns: Returns,
     accounts: Arc<Accounts>,
@@ -120,8 +126,8 @@ pub struct Server {
     ended: Option<oneshot::Receiver<End>>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
-    submitting: Option<JoinHandle<()>>,
-    throttling: Option<JoinHandle<()>>,
+    /// What else is to end before the process does.
+    others: Vec<JoinHandle<()>>,
     runtime: Runtime,
 }
 
@@ -170,6 +176,8 @@ impl Server {
         let returns = wiring.returns(settings, &store, rules.clone(), &mut smtp)?;
         let mut parts = wiring.parts(settings, &store, &telling, &returns);
         parts.fleet = policies.map(|it| Arc::new(it) as _);
+        let historian = wiring.historian(&store, &telling);
+        let (history, registry) = (store.history(), store.registry());
         let state = ApiState::new(parts)?;
         let sink = Arc::clone(&wiring.sink);
         let (certificate, speaking) =
@@ -213,6 +221,7 @@ impl Server {
         let ended = watched(thread.map_err(ServeError::System)?)?;
         let (stop, stopped) = watch::channel(false);
         runtime.spawn(chores::run(state.clone(), until(stopped.clone())));
+        runtime.spawn(runbook::run(state.clone(), until(stopped.clone())));
         runtime.spawn(memory::keep_small(until(stopped.clone())));
         runtime.spawn(dns_watch::watch(
             watched_dns,
@@ -224,17 +233,16 @@ impl Server {
         }
         let is_secure = speaking.borrow().is_some();
         let smtp = submission.as_ref().map(|it| it.address);
-        let mut submitting = None;
+        let mut others = vec![runtime.spawn(historian.run(until(stopped.clone())))];
         if let Some(submission) = submission {
             let serving = submission.smtp.serve(until(stopped.clone()));
-            submitting = Some(runtime.spawn(serving));
+            others.push(runtime.spawn(serving));
             certificates.push(submission.certificate);
         }
         let throttle = resp.as_ref().map(|it| it.address);
-        let mut throttling = None;
         if let Some(resp) = resp {
             let serving = resp.intake.serve(until(stopped.clone()));
-            throttling = Some(runtime.spawn(serving));
+            others.push(runtime.spawn(serving));
             certificates.push(resp.certificate);
         }
         let serving = runtime.spawn(serve(listener, state.clone(), speaking, stopped));
@@ -248,6 +256,8 @@ impl Server {
             token,
             sandbox: wiring.sandbox,
             is_sandboxed,
+            history,
+            registry,
             accounts: wiring.accounts,
             certificates: Arc::new(certificates),
             is_secure,
@@ -258,8 +268,7 @@ impl Server {
             ended: Some(ended),
             stop,
             serving,
-            submitting,
-            throttling,
+            others,
             runtime,
         };
         files::write_address(&server.data_dir, &server.url())?;
@@ -327,11 +336,8 @@ impl Server {
         let serving = &mut self.serving;
         // A task that panicked has nothing more to say.
         let _ = self.runtime.block_on(serving);
-        if let Some(submitting) = &mut self.submitting {
-            let _ = self.runtime.block_on(submitting);
-        }
-        if let Some(throttling) = &mut self.throttling {
-            let _ = self.runtime.block_on(throttling);
+        for other in &mut self.others {
+            let _ = self.runtime.block_on(other);
         }
         self.runtime.shutdown_timeout(FAREWELL);
         files::remove_address(&self.data_dir);
@@ -479,6 +485,8 @@ pub fn store_settings(settings: &Settings) -> outflow_store_embedded::Settings {
             },
             receipts_for: settings.retention.receipts,
             dead_letters_for: settings.retention.dead_letters,
+            history_for: settings.retention.history,
+            history_rows_max: settings.retention.history_rows,
             ..usual.record
         },
         ..usual

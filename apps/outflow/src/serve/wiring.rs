@@ -1,8 +1,10 @@
 //! What the parts of a server know of each other.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use outflow_api::detours::Detours;
 use outflow_api::{Bounds, Clock, Events, Parts, StartValues};
 use outflow_config::Settings;
 use outflow_config::policy::built_in::built_in;
@@ -25,6 +27,7 @@ use tokio::runtime;
 use super::accounts::Accounts;
 use super::gate::Gate;
 use super::health::Health;
+use super::history::Historian;
 use super::logs::Telling;
 use super::metrics::MetricsPage;
 use super::resolver::ResolvedIntake;
@@ -60,6 +63,7 @@ pub struct Wiring {
     pub accounts: Arc<Accounts>,
     /// Where everything that happens goes.
     pub sink: Arc<dyn Sink>,
+    detours: Arc<Detours>,
     troubles: Troubles,
     directory: Arc<Directory>,
     health: Arc<Health>,
@@ -87,6 +91,7 @@ impl Wiring {
             Arc::clone(&telling.logs) as _,
             Arc::clone(&health) as _,
             Arc::clone(&events) as _,
+            Arc::clone(&telling.lately) as _,
         ];
         sinks.extend(telling.attempts.clone().map(|log| log as _));
         sinks.extend(telling.trail.clone().map(|trail| trail as _));
@@ -111,6 +116,7 @@ impl Wiring {
             sandbox,
             accounts: Arc::new(accounts),
             sink,
+            detours: Arc::default(),
             troubles,
             directory,
             health,
@@ -124,6 +130,7 @@ impl Wiring {
         Arc::new(ResolvedIntake {
             node: self.node.clone(),
             directory: Arc::clone(&self.directory),
+            detours: Arc::clone(&self.detours),
         })
     }
 
@@ -151,6 +158,18 @@ impl Wiring {
         Ok(returns)
     }
 
+    /// Who writes down what was sent where.
+    pub fn historian(&self, store: &EmbeddedStore, telling: &Telling) -> Historian {
+        Historian {
+            lately: Arc::clone(&telling.lately),
+            node: self.node.clone(),
+            receipts: store.receipts(),
+            history: store.history(),
+            sink: Arc::clone(&self.sink),
+            written: BTreeMap::new(),
+        }
+    }
+
     /// What the API stands on.
     pub fn parts(
         &self,
@@ -170,6 +189,7 @@ impl Wiring {
             receipts: store.receipts(),
             suppressions: Arc::clone(&returns.list) as _,
             hearing: Arc::clone(&returns.hearing),
+            history: store.history(),
             metrics: Arc::new(MetricsPage {
                 metrics: Arc::clone(&telling.metrics),
                 node: self.node.clone(),
@@ -185,6 +205,7 @@ impl Wiring {
             account_sink: Arc::clone(&self.accounts) as _,
             fleet: None,
             telemetry: Arc::clone(&self.sink),
+            detours: Arc::clone(&self.detours),
             events: Arc::clone(&self.events),
             bounds: bounds(&settings.server),
         }
@@ -247,6 +268,8 @@ fn start_values(settings: &Settings) -> StartValues {
         },
         implicit,
         defaults,
+        runbook: settings.runbook.clone(),
+        warm_ups: settings.warm_ups.clone(),
     }
 }
 

@@ -267,6 +267,8 @@ fn ten_hidden_limits_are_found_and_kept_to_also_over_a_kill() {
             tries.len()
         );
     }
+    // The server lets a client go that is silent for so long.
+    let mut client = server.client();
     let audit = client.get("/api/v1/audit?limit=1000").unwrap().json();
     let entries = audit["entries"].as_array().unwrap();
     let by_rule = |action: &str| {

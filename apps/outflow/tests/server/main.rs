@@ -15,6 +15,7 @@ mod disk_full;
 #[allow(dead_code, reason = "the tests of the resolver use the rest")]
 #[path = "../../../../crates/resolver-dns/tests/dns/server.rs"]
 mod dns;
+mod doctor;
 mod failing_disk;
 mod first;
 mod fleet;
@@ -31,6 +32,7 @@ mod peers;
 #[allow(dead_code, reason = "the tests of the transport use the rest")]
 #[path = "../../../../crates/transport-smtp/tests/smtp/postfix_server.rs"]
 mod postfix_server;
+mod pressure;
 mod process;
 #[allow(dead_code, reason = "the tests of the transport use the rest")]
 #[path = "../../../../crates/transport-smtp/tests/smtp/programs.rs"]
@@ -40,6 +42,8 @@ mod recipes;
 #[allow(dead_code, reason = "the tests of the ledger use the rest")]
 #[path = "../../../../crates/ledger-redis/tests/redis/server.rs"]
 mod redis_server;
+mod report;
+mod runbook;
 mod sink;
 #[path = "../../../../crates/transport-smtp/tests/smtp/smtp_sink.rs"]
 mod smtp_sink;
@@ -51,3 +55,4 @@ mod suppressions;
 mod throttle;
 mod throttle_fleet;
 mod tls;
+mod warm_up;

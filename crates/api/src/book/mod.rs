@@ -5,10 +5,11 @@
 //! durable and audited before it takes effect. Readers see one snapshot;
 //! writers take turns.
 //!
-//! In reading order: [`account`], [`policy`] (what is in force of each), then
-//! how they are put in force here.
+//! In reading order: [`account`], [`policy`] (what is in force of each), `beside`
+//! (limits that are not policies), then how they are put in force here.
 
 pub mod account;
+mod beside;
 pub mod policy;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
+use outflow_config::valid::runbook::Runbook;
+use outflow_config::valid::warm_up::WarmUp;
 use outflow_config::{Account, RawAccount, RawPolicy, Settings};
+use outflow_core::limit::spec::LimitSpec;
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
@@ -56,6 +60,11 @@ pub struct StartValues {
     pub implicit: Option<RawAccount>,
     /// Headroom and worker, to which policies are added.
     pub defaults: Policies,
+    /// What is done when a destination is in trouble, and how mitigations are
+    /// taken back.
+    pub runbook: Runbook,
+    /// Senders that are being warmed up.
+    pub warm_ups: Vec<WarmUp>,
 }
 
 impl StartValues {
@@ -79,6 +88,8 @@ impl StartValues {
             built_in: Vec::new(),
             implicit,
             defaults,
+            runbook: settings.runbook.clone(),
+            warm_ups: settings.warm_ups.clone(),
         }
     }
 }
@@ -110,6 +121,8 @@ pub struct Snapshot {
 pub struct Book {
     start: StartValues,
     now: ArcSwap<Snapshot>,
+    /// Limits beside the policies, by what they limit.
+    beside: ArcSwap<BTreeMap<Match, Vec<LimitSpec>>>,
     turn: Mutex<()>,
     /// Of what the fleet shares; [`UNKNOWN`] before it was first read.
     version: AtomicU64,
@@ -124,6 +137,7 @@ impl Book {
         registry: &dyn Registry,
         control: Arc<dyn Control>,
         sink: Arc<dyn AccountSink>,
+        beside: BTreeMap<Match, Vec<LimitSpec>>,
         now: Wall,
     ) -> Result<Self, RegistryError> {
         let accounts = account::in_force(&start, &registry.list(Kind::Account)?);
@@ -132,6 +146,7 @@ impl Book {
         let book = Self {
             start,
             now: ArcSwap::from_pointee(snapshot),
+            beside: ArcSwap::from_pointee(beside),
             turn: Mutex::new(()),
             version: AtomicU64::new(UNKNOWN),
             control,
@@ -147,6 +162,13 @@ impl Book {
     /// What is in force.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.now.load_full()
+    }
+
+    /// Whether any account is in a pool: else messages there would only wait.
+    pub fn has_pool(&self, pool: &Name) -> bool {
+        let snapshot = self.snapshot();
+        let mut accounts = snapshot.accounts.values();
+        accounts.any(|entry| entry.account.spec.pool == *pool)
     }
 
     /// What the file says.
@@ -174,6 +196,14 @@ impl Book {
     pub fn set_version(&self, version: u64) {
         let own = self.version().unwrap_or(0);
         self.version.store(own.max(version), Ordering::Release);
+    }
+
+    /// These limits hold beside the policies from now on.
+    pub fn set_beside(&self, beside: BTreeMap<Match, Vec<LimitSpec>>, now: Wall) {
+        if **self.beside.load() != beside {
+            self.beside.store(Arc::new(beside));
+            self.enforce_policies(now);
+        }
     }
 
     /// Tells the engine of all policies again.
@@ -227,6 +257,12 @@ impl Book {
                 && policies.insert(valid.policy).is_err()
             {
                 debug_assert!(false, "{matches} was checked when it was written");
+            }
+        }
+        for (matches, limits) in &**self.beside.load() {
+            let with = beside::with(&policies, matches, limits);
+            if policies.insert(with).is_err() {
+                debug_assert!(false, "{matches} was checked when it was read");
             }
         }
         policies.set_version(self.version().unwrap_or(0));

@@ -1,13 +1,16 @@
 //! What is in force of policies: a base, and perhaps a mitigation over it.
 //!
-//! A mitigation overrides the base until its cooldown is over; then the base
-//! holds again, at once. (Ramping back is not built yet.)
+//! A mitigation overrides the base until its cooldown is over; then the rate
+//! ramps back up to it, by the time alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use outflow_config::{RawPolicy, ValidPolicy};
+use outflow_config::policy::text;
+use outflow_config::{Mitigation, RawPolicy, ValidPolicy};
 use outflow_core::policy::matcher::Match;
+use outflow_core::policy::policy::RateOrShare;
+use outflow_core::policy::ramp::{Phase, Ramp};
 use outflow_core::time::Wall;
 use outflow_ports::registry::Document;
 use serde::{Deserialize, Serialize};
@@ -24,6 +27,13 @@ pub struct StoredPolicy {
     /// What overrides it for a while.
     #[serde(rename = "override", skip_serializing_if = "Option::is_none")]
     pub over: Option<RawPolicy>,
+    /// Up to which step the audit has told how the override is taken back.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub step: u32,
+}
+
+const fn is_zero(step: &u32) -> bool {
+    *step == 0
 }
 
 /// A policy in force.
@@ -35,13 +45,23 @@ pub struct PolicyEntry {
     pub origin: Origin,
     /// What overrides it.
     pub over: Option<RawPolicy>,
+    /// Up to which step the audit has told how the override is taken back.
+    pub step: u32,
+    /// How the override is taken back.
+    pub ramp: Ramp,
     /// How often it was changed over the API.
     pub version: u64,
 }
 
 impl PolicyEntry {
     /// What a document makes of the policy below it, of the file or built in.
-    pub fn of(below: Option<Below<'_>>, stored: StoredPolicy, version: u64) -> Option<Self> {
+    pub fn of(
+        start: &StartValues,
+        matches: &Match,
+        stored: StoredPolicy,
+        version: u64,
+    ) -> Option<Self> {
+        let below = below(start, matches);
         let origin = match (&stored.base, below) {
             (None, Some((_, origin))) => origin,
             (Some(_), _) | (None, None) => Origin::Api,
@@ -52,19 +72,57 @@ impl PolicyEntry {
             base,
             origin,
             over: stored.over,
+            step: stored.step,
+            ramp: start.runbook.ramp,
             version,
         })
     }
 
-    /// As it was written, with the override if it still holds.
-    pub fn raw_at(&self, matches: &Match, now: Wall) -> Option<RawPolicy> {
-        match &self.over {
-            Some(over) if holds(over, matches, now) => {
-                let base = self.base.clone().unwrap_or_default();
-                Some(base.overridden_by(over))
-            }
-            _ => self.base.clone(),
+    /// What to store of it.
+    pub fn stored(&self) -> StoredPolicy {
+        StoredPolicy {
+            base: self.own_base(),
+            over: self.over.clone(),
+            step: self.step,
         }
+    }
+
+    /// The base, if it was set over the API.
+    pub fn own_base(&self) -> Option<RawPolicy> {
+        self.base.clone().filter(|_| self.origin == Origin::Api)
+    }
+
+    /// Where the override stands; over if there is none.
+    pub fn phase(&self, matches: &Match, now: Wall) -> Phase {
+        let over = self.over.as_ref();
+        let mitigation = over.and_then(|over| mitigation(over, matches));
+        let (Some(over), Some(mitigation)) = (over, mitigation) else {
+            return Phase::Over;
+        };
+        let base = self.base.as_ref().and_then(|base| rate(base, matches));
+        self.ramp
+            .at(base, rate(over, matches), mitigation.until, now)
+    }
+
+    /// As it was written, with the override as far as it still holds.
+    pub fn raw_at(&self, matches: &Match, now: Wall) -> Option<RawPolicy> {
+        let (Some(over), phase) = (&self.over, self.phase(matches, now)) else {
+            return self.base.clone();
+        };
+        let mut over = over.clone();
+        match phase {
+            Phase::Holds => {}
+            Phase::Ramping(ramping) => {
+                let is_spaced = over.rate.as_ref().is_some_and(|rate| {
+                    let text = rate.text();
+                    text.trim_end().ends_with("spaced")
+                });
+                over.rate = Some(written(ramping.rate, is_spaced).into());
+            }
+            Phase::Over => return self.base.clone(),
+        }
+        let base = self.base.clone().unwrap_or_default();
+        Some(base.overridden_by(&over))
     }
 
     /// What is enforced at this time.
@@ -79,27 +137,52 @@ impl PolicyEntry {
         let mut entry = self.clone();
         if self.is_over(matches, now) {
             entry.over = None;
+            entry.step = 0;
         }
         entry
     }
 
-    /// Whether the override has ended.
+    /// Whether there was an override, which has ended.
     pub fn is_over(&self, matches: &Match, now: Wall) -> bool {
-        let over = self.over.as_ref();
-        over.is_some_and(|over| !holds(over, matches, now))
+        self.over.is_some() && self.phase(matches, now) == Phase::Over
+    }
+
+    /// Whether its cooldown is over: from then on the override is taken back.
+    pub fn has_cooled(&self, matches: &Match, now: Wall) -> bool {
+        self.over.is_some() && self.phase(matches, now) != Phase::Holds
     }
 }
 
-/// Whether an override holds. Fields that go together are checked elsewhere.
-fn holds(over: &RawPolicy, matches: &Match, now: Wall) -> bool {
+/// A rate as people write it.
+pub fn written(rate: RateOrShare, is_spaced: bool) -> String {
+    let mut text = match rate {
+        RateOrShare::Rate(rate) => text::rate(rate),
+        RateOrShare::Share { permille } => text::share(permille),
+    };
+    if is_spaced {
+        text.push_str(" spaced");
+    }
+    text
+}
+
+/// The rate that a policy says. Other fields are checked elsewhere.
+fn rate(raw: &RawPolicy, matches: &Match) -> Option<RateOrShare> {
+    let bare = RawPolicy {
+        rate: raw.rate.clone(),
+        ..RawPolicy::default()
+    };
+    bare.validate_about(matches).ok()?.policy.rate
+}
+
+/// When and why an override holds. Fields that go together are checked
+/// elsewhere.
+fn mitigation(over: &RawPolicy, matches: &Match) -> Option<Mitigation> {
     let bare = RawPolicy {
         mitigation_reason: over.mitigation_reason.clone(),
         cooldown_until: over.cooldown_until.clone(),
         ..RawPolicy::default()
     };
-    let valid = bare.validate_about(matches).ok();
-    let mitigation = valid.and_then(|valid| valid.mitigation);
-    mitigation.is_some_and(|mitigation| mitigation.holds_at(now))
+    bare.validate_about(matches).ok()?.mitigation
 }
 
 /// A policy that nobody wrote over the API, and where it came from.
@@ -130,6 +213,8 @@ pub fn in_force(start: &StartValues, documents: &[Document]) -> BTreeMap<Match, 
             base: Some(raw.clone()),
             origin,
             over: None,
+            step: 0,
+            ramp: start.runbook.ramp,
             version: 0,
         };
         Some((match_of(raw)?, Arc::new(entry)))
@@ -146,8 +231,7 @@ pub fn in_force(start: &StartValues, documents: &[Document]) -> BTreeMap<Match, 
             }
             Some(value) => serde_json::from_str::<StoredPolicy>(value).unwrap_or_default(),
         };
-        let below = below(start, &matches);
-        match PolicyEntry::of(below, stored, document.version) {
+        match PolicyEntry::of(start, &matches, stored, document.version) {
             Some(entry) => policies.insert(matches, Arc::new(entry)),
             None => policies.remove(&matches),
         };

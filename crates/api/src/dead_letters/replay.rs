@@ -305,6 +305,7 @@ fn again(live: &LiveMessage) -> Option<Submission> {
         expires_at: Wall::NEVER,
         recipient: address.as_ref().map(Address::recipient).unwrap_or_default(),
         cost: live.cost,
+        engaged: None,
         envelope: envelope.to_bytes().into(),
         body: parcel.body,
     })

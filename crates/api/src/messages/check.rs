@@ -52,6 +52,8 @@ pub struct Checked {
     pub not_before: Option<Wall>,
     /// Of no use from this on.
     pub expires_at: Wall,
+    /// Whether its recipients read what they get.
+    pub engaged: Option<bool>,
     /// The key in its own field.
     pub idempotency_key: Option<String>,
     /// What it says, without Message-ID and Date.
@@ -171,6 +173,7 @@ pub fn check(
         tags: form.tags,
         not_before,
         expires_at,
+        engaged: form.engaged,
         idempotency_key: form.idempotency_key,
         content: read.content,
         digest,

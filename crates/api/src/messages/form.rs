@@ -83,6 +83,10 @@ pub struct MessageForm {
     /// Of no use from this on, in RFC 3339.
     #[schema(format = DateTime)]
     pub expires_at: Option<String>,
+    /// Whether the recipient reads what he gets, as far as the sender knows: a
+    /// hint. While an account is being warmed up, messages with `false` go
+    /// behind others.
+    pub engaged: Option<bool>,
     /// The sender's own labels.
     #[serde(default)]
     #[schema(value_type = TagMap)]

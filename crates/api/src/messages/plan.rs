@@ -204,6 +204,7 @@ impl Planner<'_> {
             expires_at: checked.expires_at,
             key,
             fans_out,
+            engaged: checked.engaged,
             envelope: Envelope {
                 to: String::new(),
                 from: from.into_string(),

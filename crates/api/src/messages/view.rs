@@ -85,8 +85,9 @@ pub struct EventView {
 /// What stands before a message.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WaitingOn {
-    /// `limit`, `due_time`, `account_blocked`, `no_account`, `no_account_ready`, `no_session`,
-    /// `unresolved`, `paused`, `store_failing` or `draining`.
+    /// `limit`, `due_time`, `account_blocked`, `account_broken`, `under_pressure`,
+    /// `no_account`, `no_account_ready`, `no_session`, `unresolved`, `paused`,
+    /// `store_failing` or `draining`.
     pub reason: &'static str,
     /// The limit, if it is one.
     pub limit: Option<String>,
@@ -254,6 +255,14 @@ impl WaitingOn {
             Obstacle::AccountBlocked { account, until } => Self {
                 account: Some(account.as_str().to_owned()),
                 ..Self::plain("account_blocked", Some(Stamp(*until)))
+            },
+            Obstacle::AccountBroken { account, until } => Self {
+                account: Some(account.as_str().to_owned()),
+                ..Self::plain("account_broken", until.map(Stamp))
+            },
+            Obstacle::UnderPressure { account, until } => Self {
+                account: Some(account.as_str().to_owned()),
+                ..Self::plain("under_pressure", Some(Stamp(*until)))
             },
             Obstacle::NoSession { account, why } => Self {
                 account: Some(account.as_str().to_owned()),

@@ -9,6 +9,7 @@ pub mod codes;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use outflow_ports::history::HistoryError;
 use outflow_ports::intake::Refused;
 use outflow_ports::receipts::ReceiptsError;
 use outflow_ports::registry::RegistryError;
@@ -208,5 +209,11 @@ impl From<RegistryError> for Problem {
 impl From<ReceiptsError> for Problem {
     fn from(_: ReceiptsError) -> Self {
         Self::later(Code::Storage, 5, "receipts cannot be read now")
+    }
+}
+
+impl From<HistoryError> for Problem {
+    fn from(_: HistoryError) -> Self {
+        Self::later(Code::Storage, 5, "the history cannot be read now")
     }
 }

@@ -245,6 +245,8 @@ async fn a_patch_makes_a_policy_and_says_what_it_governs() {
         waiting_on: Vec::new(),
         paused: false,
         oldest_age: None,
+        broken: 0,
+        half_open: 0,
     }];
     let made = call(
         &world,
@@ -327,7 +329,7 @@ async fn a_patch_makes_a_policy_and_says_what_it_governs() {
 }
 
 #[tokio::test]
-async fn a_mitigation_ends_by_itself_and_the_base_holds_again() {
+async fn a_mitigation_is_taken_back_by_itself_step_by_step() {
     let world = World::with(start(), Bounds::default());
     let patch = |until: &str| json!({ "rate": "2/s", "mitigation_reason": "421 storm", "cooldown_until": until });
     let past = patch("2026-09-21T10:00:00Z");
@@ -358,12 +360,46 @@ async fn a_mitigation_ends_by_itself_and_the_base_holds_again() {
     assert_eq!(rate(&later, "isp:google"), Some(2), "it survives a restart");
     chores::turn(&later.state, later.clock.now()).await.unwrap();
     assert_eq!(rate(&later, "isp:google"), Some(2));
+    // 13 minutes after the cooldown: the second step.
     later.clock.advance(Nanos::from_secs(3_600));
     assert_eq!(
         rate(&later.restart(start()), "isp:google"),
-        Some(30),
-        "also one that ended meanwhile"
+        Some(8),
+        "the time alone says how far it is"
     );
+    chores::turn(&later.state, later.clock.now()).await.unwrap();
+    assert_eq!(rate(&later, "isp:google"), Some(8));
+    let shown = call(&later, "GET", "/policies/isp/google", Value::Null).await;
+    assert_eq!(
+        (&shown["rate"], &shown["base"]["rate"]),
+        (&json!("8/s"), &json!("30/s"))
+    );
+    assert_eq!(shown["ramp"]["next_at"], "2026-09-21T15:20:00.000Z");
+    assert_eq!(shown["ramp"]["next_rate"], "11/s");
+    assert_eq!(shown["ramp"]["over_at"], "2026-09-21T16:30:00.000Z");
+    let ramps = |world: &World| {
+        let actions = world.shelf.actions();
+        actions.iter().filter(|it| *it == "policy.ramp").count()
+    };
+    assert_eq!(ramps(&later), 1);
+    chores::turn(&later.state, later.clock.now()).await.unwrap();
+    let again = later.restart(start());
+    chores::turn(&again.state, again.clock.now()).await.unwrap();
+    assert_eq!(
+        ramps(&again),
+        1,
+        "each step is told once, also over a restart"
+    );
+    for (minutes, wanted) in [(10, 11), (10, 14), (30, 23), (20, 29)] {
+        later.clock.advance(Nanos::from_secs(minutes * 60));
+        chores::turn(&later.state, later.clock.now()).await.unwrap();
+        assert_eq!(rate(&later, "isp:google"), Some(wanted));
+    }
+    // The base can be changed also while it comes back, and so can the rest.
+    let comment = json!({ "comment": "agreed" });
+    call(&later, "PATCH", "/policies/isp/google", comment).await;
+    assert_eq!(rate(&later, "isp:google"), Some(29));
+    later.clock.advance(Nanos::from_secs(600));
     chores::turn(&later.state, later.clock.now()).await.unwrap();
     assert_eq!(rate(&later, "isp:google"), Some(30));
     assert!(

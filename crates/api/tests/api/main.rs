@@ -7,14 +7,18 @@ mod connections;
 mod documents;
 mod events;
 mod fleet;
+mod history;
 #[allow(dead_code, reason = "the tests of feedback use the rest")]
 #[path = "../../../feedback/tests/feedback/memory.rs"]
 mod memory;
 mod messages;
 mod replays;
+mod runbook;
 mod scopes;
 mod shelves;
+mod standstills;
 mod submissions;
 mod suppressions;
 mod tenants;
+mod warm_ups;
 mod world;

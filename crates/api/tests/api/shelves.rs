@@ -50,6 +50,12 @@ impl Registry for Shelf {
     }
 
     fn change(&self, change: Change<'_>, audit: Audit<'_>) -> Result<u64, RegistryError> {
+        let version = self.keep(change, audit.at)?;
+        self.log(&audit);
+        Ok(version)
+    }
+
+    fn keep(&self, change: Change<'_>, at: Wall) -> Result<u64, RegistryError> {
         let mut documents = self.documents.lock().unwrap();
         let place = (change.kind, change.id.to_owned());
         let version = documents.get(&place).map_or(0, |document| document.version);
@@ -65,10 +71,9 @@ impl Registry for Shelf {
             id: change.id.to_owned(),
             value: change.value.map(str::to_owned),
             version: version + 1,
-            changed_at: audit.at,
+            changed_at: at,
         };
         documents.insert(place, document);
-        self.log(&audit);
         Ok(version + 1)
     }
 

@@ -38,6 +38,7 @@ use outflow_ports::query::{
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use crate::history::Chronicle;
 use crate::memory::Disk;
 use crate::shelves::{Papers, Shelf};
 
@@ -81,6 +82,7 @@ pub struct NodeState {
     pub explanation: Option<Explanation>,
     pub lanes: Vec<LaneView>,
     pub limits: Vec<LimitView>,
+    pub tallies: Vec<TallyView>,
     pub policies: Policies,
     /// What was heard of messages later.
     /// Rates that were taken in hand.
@@ -220,7 +222,8 @@ impl Query for Node {
     }
 
     fn tallies(&self, then: Then<Vec<TallyView>>) {
-        then(Vec::new());
+        let tallies = self.state.lock().unwrap().tallies.clone();
+        then(tallies);
     }
 
     fn depth(&self, then: Then<Depth>) {
@@ -364,6 +367,7 @@ pub struct World {
     pub shelf: Arc<Shelf>,
     pub papers: Arc<Papers>,
     pub list: Arc<SuppressionList>,
+    pub chronicle: Arc<Chronicle>,
     pub sink: Arc<Sink>,
     pub told: Arc<Told>,
     pub state: ApiState,
@@ -454,6 +458,7 @@ impl World {
     ) -> Self {
         let admin = outflow_api::tokens::first_admin(&*shelf, clock.now()).unwrap();
         let (sink, told): (Arc<Sink>, Arc<Told>) = Default::default();
+        let chronicle: Arc<Chronicle> = Arc::default();
         let throttle = outflow_throttle::Service::start(outflow_throttle::Settings {
             throttle: outflow_core::throttle::Settings {
                 keys_max: 1_000,
@@ -490,6 +495,7 @@ impl World {
             control: Arc::clone(&node) as _,
             registry: Arc::clone(&shelf) as _,
             receipts: Arc::clone(&papers) as _,
+            history: Arc::clone(&chronicle) as _,
             metrics: Arc::new(Fixed),
             readiness: Arc::new(Fixed),
             clock: Arc::clone(&clock) as _,
@@ -498,6 +504,7 @@ impl World {
             account_sink: Arc::clone(&sink) as _,
             fleet,
             telemetry: Arc::clone(&told) as _,
+            detours: Arc::default(),
             events: Arc::default(),
             bounds,
         });
@@ -508,6 +515,7 @@ impl World {
             shelf,
             papers,
             list,
+            chronicle,
             sink,
             told,
             router: router(state.clone()),

@@ -7,8 +7,11 @@ mod account;
 mod dns;
 mod feedback;
 mod policy;
+mod pools;
 mod retry;
+mod runbook;
 mod server;
+mod warm_up;
 
 pub use account::ACCOUNT;
 pub use policy::POLICY;
@@ -80,6 +83,16 @@ pub const ROOT: &[Key] = &[
         "What is kept free for urgent messages.",
     ),
     Key::new(
+        "pools",
+        Form::Table(pools::POOLS),
+        "What accounts that stand in for one another do.",
+    ),
+    Key::new(
+        "breaker",
+        Form::Table(pools::BREAKER),
+        "When an account, or an account at a destination, is left alone for a while.",
+    ),
+    Key::new(
         "retry",
         Form::Table(retry::RETRY),
         "How long and how often to try.",
@@ -93,6 +106,22 @@ pub const ROOT: &[Key] = &[
         "control",
         Form::Table(retry::CONTROL),
         "What is learnt from refusals.",
+    ),
+    Key::new(
+        "runbook",
+        Form::Table(runbook::RUNBOOK),
+        "What is done when a destination is in trouble. See docs/runbook.md.",
+    ),
+    Key::new(
+        "canary",
+        Form::List(&Form::Table(runbook::CANARY), runbook::CANARIES_MAX),
+        "Addresses of our own at one destination each, which are written to before each step up.",
+    ),
+    Key::new(
+        "warm_up",
+        Form::List(&Form::Table(warm_up::WARM_UP), warm_up::WARM_UPS_MAX),
+        "One new sender each, which sends little at first and more each good day. See \
+         docs/warm-up.md.",
     ),
     Key::new(
         "retention",

@@ -76,7 +76,8 @@ pub const POLICY: &[Key] = &[
     Key::new(
         "cooldown_until",
         Form::Time,
-        "When the override ends. Without it, when somebody ends it.",
+        "Until when the override holds; then its rate ramps back up to the base, by \
+         `runbook.ramp_step` each `runbook.ramp_every`. Without it, until somebody lifts it.",
     )
     .example("\"2026-03-02T08:00:00Z\"")
     .aside(),

@@ -197,6 +197,20 @@ pub const RETENTION: &[Key] = &[
         "How long an idempotency key is remembered after its message was done with.",
     )
     .default("\"24h\""),
+    Key::new(
+        "history",
+        KEPT,
+        "How long it is known what was sent where, by ten seconds and destination: what \
+         `outflow report` draws.",
+    )
+    .default("\"14d\""),
+    Key::new(
+        "history_rows",
+        Form::Whole(1_000, 1_000_000_000),
+        "About how many rows of that are kept at most, of about 60 bytes each; the oldest go \
+         first. A destination that is always busy has 8,640 a day.",
+    )
+    .default("2000000"),
 ];
 
 pub const LOG: &[Key] = &[

@@ -25,9 +25,32 @@ pub fn rate(rate: Rate) -> String {
         let amount = is_this.then(|| decimal(rate.count, parts))??;
         Some(format!("{amount}/{unit}"))
     });
-    exact.unwrap_or_else(|| {
+    exact.or_else(|| short(rate)).unwrap_or_else(|| {
         let per_second = f64::from(rate.count) / Nanos(rate.per.0.max(1)).as_secs_f64();
         format!("{per_second:.9}/s")
+    })
+}
+
+/// No more decimals are worth reading.
+const SHORT_DECIMALS_MAX: u32 = 6;
+
+/// The same rate by a unit in which it has few decimals, if there is one: a rate
+/// that was worked out (1 in 125 ms) as people write it (8 in a second).
+fn short(rate: Rate) -> Option<String> {
+    let per = u128::from(rate.per.0.max(1));
+    UNITS.iter().find_map(|(unit, length)| {
+        let amount = u128::from(rate.count) * u128::from(*length);
+        let places = (0..=SHORT_DECIMALS_MAX).find(|places| {
+            let scaled = amount * 10_u128.pow(*places);
+            scaled.is_multiple_of(per)
+        })?;
+        let scale = 10_u128.pow(places);
+        let scaled = amount * scale / per;
+        let (whole, rest) = (scaled / scale, scaled % scale);
+        Some(match places {
+            0 => format!("{whole}/{unit}"),
+            places => format!("{whole}.{rest:0width$}/{unit}", width = places as usize),
+        })
     })
 }
 

@@ -116,6 +116,10 @@ pub struct Retention {
     pub dead_letters: Nanos,
     /// Idempotency keys, after their message was done with.
     pub idempotency: Nanos,
+    /// What was sent where.
+    pub history: Nanos,
+    /// About how many rows of that at most.
+    pub history_rows: u64,
 }
 
 /// What is logged, and how.
@@ -327,6 +331,8 @@ pub(super) fn retention(raw: &RawRetention) -> Retention {
         receipts: span(&raw.receipts),
         dead_letters: span(&raw.dead_letters),
         idempotency: span(&raw.idempotency),
+        history: span(&raw.history),
+        history_rows: raw.history_rows,
     }
 }
 

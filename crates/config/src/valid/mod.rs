@@ -3,21 +3,27 @@
 //! Single values were held against the table of keys before; here is what only
 //! shows when several are looked at together.
 //!
-//! In reading order: [`machine`] (listeners, store, logs), [`feedback`], [`dns`], [`retry`]
-//! and `traffic` (accounts, policies, classes).
+//! In reading order: [`machine`] (listeners, store, logs), [`feedback`], [`dns`], [`retry`],
+//! `pools` (accounts in trouble), [`runbook`], [`warm_up`] and `traffic` (accounts,
+//! policies, classes).
 
 pub mod dns;
 pub mod feedback;
 pub mod machine;
+mod pools;
 pub mod retry;
+pub mod runbook;
 mod traffic;
+pub mod warm_up;
 
 use std::path::PathBuf;
 
+use outflow_core::breaker::BreakerSettings;
 use outflow_core::engine;
 use outflow_core::limit::spec::Headroom;
 use outflow_core::name::Name;
 use outflow_core::policy::set::Policies;
+use outflow_core::pool::PoolSettings;
 use serde_json::Value;
 
 use crate::account::{Account, RawAccount};
@@ -29,6 +35,8 @@ use dns::{Destinations, Dns};
 use feedback::Feedback;
 use machine::{Ledger, Listener, Log, Metrics, Retention, Server, Store, Throttle};
 use retry::Retry;
+use runbook::Runbook;
+use warm_up::WarmUp;
 
 /// An account of the settings, as it was written and as it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,12 +83,21 @@ pub struct Settings {
     pub policies: Vec<StartPolicy>,
     /// What is kept free for the more urgent classes.
     pub headroom: Headroom,
+    /// How pools keep their sessions, and what they do while accounts are
+    /// blocked.
+    pub pool: PoolSettings,
+    /// When accounts are left alone.
+    pub breaker: BreakerSettings,
     /// How long and how often to try.
     pub retry: Retry,
     /// Files of rules that say what answers of far ends mean, in order.
     pub classify_rules: Vec<PathBuf>,
     /// Whether rates are learnt from refusals where no policy says so.
     pub learns: bool,
+    /// What is done when a destination is in trouble.
+    pub runbook: Runbook,
+    /// Senders that are being warmed up.
+    pub warm_ups: Vec<WarmUp>,
     /// How long things are kept.
     pub retention: Retention,
     /// What is logged.
@@ -121,9 +138,13 @@ impl Settings {
             is_sandbox_by_default,
             policies: traffic::policies(&raw.policy, problems),
             headroom: traffic::headroom(&raw.classes, problems),
+            pool: pools::pool(&raw.pools),
+            breaker: pools::breaker(&raw.breaker, problems),
             retry: retry::of(&raw.retry, problems),
             classify_rules: raw.classify.rules.iter().map(PathBuf::from).collect(),
             learns: raw.control.learn,
+            runbook: runbook::of(&raw.runbook, &raw.canary, problems),
+            warm_ups: warm_up::of(&raw.warm_up, problems),
             retention: machine::retention(&raw.retention),
             log: machine::log(&raw.log),
             metrics: machine::metrics(&raw.metrics),
@@ -153,8 +174,9 @@ impl Settings {
             retry_budget: (self.retry.budget_permille, self.retry.budget_floor),
             delivery_deadline: self.retry.uncertain_after,
             leased: self.ledger.url.is_some(),
+            pool: self.pool,
+            breaker: self.breaker,
             learns: self.learns,
-            ..engine::Settings::default()
         }
     }
 }

@@ -103,10 +103,14 @@ pub(super) fn headroom(raw: &RawClasses, problems: &mut Problems) -> Headroom {
 
 /// A share that the table of keys has checked, in thousandths.
 pub(super) fn permille(share: &Written) -> u16 {
+    u16::try_from(ppm(share) / 1_000).expect("a share is at most a whole")
+}
+
+/// In millionths.
+pub(super) fn ppm(share: &Written) -> u32 {
     let ppm = match share {
         Written::Number(number) => number.as_f64().and_then(figure::share_of_number),
         Written::Text(text) => figure::share(text),
     };
-    let ppm = ppm.expect("the table of keys checks shares");
-    u16::try_from(ppm / 1_000).expect("a share is at most a whole")
+    ppm.expect("the table of keys checks shares")
 }

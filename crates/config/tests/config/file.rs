@@ -34,6 +34,8 @@ fn without_a_file_everything_has_its_default_and_there_is_a_sandbox() {
     assert_eq!(settings.retry.schedules, RetrySchedules::default());
     let engine = engine::Settings::default();
     assert_eq!(settings.engine().retry_budget, engine.retry_budget);
+    assert_eq!(settings.engine().breaker, engine.breaker);
+    assert_eq!(settings.engine().pool, engine.pool);
     assert_eq!(
         settings.engine().delivery_deadline,
         engine.delivery_deadline

@@ -7,6 +7,8 @@ use outflow_config::document::Document;
 use outflow_config::form;
 use outflow_config::key::{Form, Key};
 use outflow_config::raw::*;
+use outflow_config::raw_runbook::*;
+use outflow_config::valid::warm_up::RawWarmUp;
 use outflow_config::{RawPolicy, Settings, default_toml, keys, reference_markdown};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -73,6 +75,13 @@ fn the_table_and_the_raw_types_have_the_same_keys() {
     for schedule in ["email", "critical", "api"] {
         assert_eq!(fields::<RawSchedule>(), of(&["retry", schedule]));
     }
+    assert_eq!(fields::<RawRunbook>(), of(&["runbook"]));
+    for watch in ["complaints", "too_fast", "deferrals", "hard_bounces"] {
+        assert_eq!(fields::<RawWatch>(), of(&["runbook", watch]));
+    }
+    assert_eq!(fields::<RawOpens>(), of(&["runbook", "fewer_opens"]));
+    assert_eq!(fields::<RawCanary>(), of(&["canary"]));
+    assert_eq!(fields::<RawWarmUp>(), of(&["warm_up"]));
     assert_eq!(fields::<RawRetention>(), of(&["retention"]));
     assert_eq!(fields::<RawLog>(), of(&["log"]));
     assert_eq!(fields::<RawMetrics>(), of(&["metrics"]));

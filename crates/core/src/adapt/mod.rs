@@ -14,11 +14,13 @@
 //! `noise` learns what is refused at any rate; `surge` keeps an idle key from
 //! starting at full speed; `incident` is the plain rule as another profile;
 //! [`saved`] lets it all outlive the process; `sentence` says it in words;
-//! [`connections`] learns how many connections are welcome.
+//! [`connections`] learns how many connections are welcome, [`gradient`] how many
+//! requests at once where nobody ever says no.
 
 mod block;
 mod climb;
 pub mod connections;
+pub mod gradient;
 mod incident;
 mod judge;
 mod noise;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::class::Class;
+use crate::destination::Destination;
 use crate::engine::learners::{Adapted, Lore};
 use crate::flow::FlowKey;
 use crate::handle::{AccountId, AppendNo, FlowId, LaneId, LimitId, PermitId, SessionRef};
@@ -216,6 +217,25 @@ pub struct Attempt {
     pub account: Name,
 }
 
+/// Why an account is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standstill {
+    /// It failed again and again: its breaker is open.
+    Failures,
+    /// Too many of the replies of a minute refused us.
+    Refusals,
+}
+
+impl Standstill {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Failures => "failures",
+            Self::Refusals => "refusals",
+        }
+    }
+}
+
 /// Something a person should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
@@ -231,6 +251,19 @@ pub enum Alert {
     LedgerAway { key: Arc<LimitKey> },
     /// The far end does not know or trust us; recipients are not to blame.
     Authentication { account: Name },
+    /// An account, or one at a destination, is left alone until a time: it
+    /// failed again and again, or was refused too often.
+    Broken {
+        account: Name,
+        destination: Option<Destination>,
+        until: Wall,
+        why: Standstill,
+    },
+    /// It is back: the one message that was tried went through.
+    Restored {
+        account: Name,
+        destination: Option<Destination>,
+    },
     /// A rate changed by what was learnt.
     Adapted(Box<Adapted>),
     /// A delivery got no answer by its deadline.

@@ -1,14 +1,17 @@
 //! What is counted of every reply: for its destination, tenant, campaign and
 //! sending domain, and for its account, IP and brand.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Engine;
 use super::permits::Permit;
 use crate::account::AccountSpec;
 use crate::flow::FlowKey;
+use crate::handle::{AccountId, LaneId};
 use crate::name::Name;
 use crate::outcome::{Outcome, ReplyClass, Verdict};
+use crate::policy::facet::Facet;
 use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
 use crate::reply::Reply;
@@ -18,6 +21,12 @@ use crate::time::{Mono, Now};
 /// Keys that are counted apart; about 5 KB each.
 const KEYS_MAX: usize = 4_096;
 
+/// Pairs of an account and a destination that are counted apart.
+const PAIRS_MAX: usize = 1_024;
+
+/// Pairs whose place is remembered: then all are looked for anew.
+const PLACES_MAX: usize = 16_384;
+
 /// The most counters that one reply moves.
 const MOVED_MAX: usize = 5;
 
@@ -26,11 +35,21 @@ pub(super) type Places = Box<[(Arc<LimitKey>, Option<TallyRef>)]>;
 
 /// All counts.
 #[derive(Debug)]
-pub(super) struct Counts(Tallies<Arc<LimitKey>>);
+pub(super) struct Counts {
+    all: Tallies<Arc<LimitKey>>,
+    /// Of accounts at destinations, apart: there may be many, and they are to
+    /// crowd out nobody else.
+    pairs: Tallies<Arc<LimitKey>>,
+    places: BTreeMap<(AccountId, LaneId), TallyRef>,
+}
 
 impl Default for Counts {
     fn default() -> Self {
-        Self(Tallies::new(KEYS_MAX))
+        Self {
+            all: Tallies::new(KEYS_MAX),
+            pairs: Tallies::new(PAIRS_MAX),
+            places: BTreeMap::new(),
+        }
     }
 }
 
@@ -38,7 +57,7 @@ impl Counts {
     fn places(&mut self, now: Mono, keys: impl IntoIterator<Item = LimitKey>) -> Places {
         let keys = keys.into_iter().map(Arc::new);
         let places = keys.map(|key| {
-            let place = self.0.find(now, &key);
+            let place = self.all.find(now, &key);
             (key, place)
         });
         places.collect()
@@ -46,24 +65,58 @@ impl Counts {
 
     fn count(&mut self, now: Mono, places: &mut Places, counters: &[Counter]) {
         for (key, place) in places {
-            if place.is_some_and(|place| self.0.add_each(now, place, counters)) {
+            if place.is_some_and(|place| self.all.add_each(now, place, counters)) {
                 continue;
             }
             // It was forgotten while it was silent, or never had room.
-            *place = self.0.find(now, key);
+            if place.is_some() || !self.all.is_full(now) {
+                *place = self.all.find(now, key);
+            }
             match *place {
                 Some(place) => {
-                    self.0.add_each(now, place, counters);
+                    self.all.add_each(now, place, counters);
                 }
-                None => self.0.add_other(now, counters),
+                None => self.all.add_other(now, counters),
             }
         }
     }
 
     /// All keys and their counts, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<LimitKey>, &Tally)> {
-        self.0.iter()
+        self.all.iter().chain(self.pairs.iter())
     }
+
+    /// Counts for an account at a destination, as long as there is room.
+    fn count_pair(
+        &mut self,
+        now: Mono,
+        pair: (AccountId, LaneId),
+        key: impl FnOnce() -> Option<LimitKey>,
+        counters: &[Counter],
+    ) {
+        let place = self.places.get(&pair);
+        if place.is_some_and(|place| self.pairs.add_each(now, *place, counters)) {
+            return;
+        }
+        let found = key().and_then(|key| self.pairs.find(now, &Arc::new(key)));
+        let Some(place) = found else {
+            return;
+        };
+        if self.places.len() >= PLACES_MAX {
+            self.places.clear();
+        }
+        self.places.insert(pair, place);
+        self.pairs.add_each(now, place, counters);
+    }
+}
+
+fn pair_key(account: &AccountSpec, flow: &FlowKey) -> Option<LimitKey> {
+    let scope = Scope::of_destination(flow.destination.kind)?;
+    let parts = [
+        (Scope::Account, account.id.clone()),
+        (scope, flow.destination.name.clone()),
+    ];
+    Some(LimitKey::new(parts, Facet::Rate))
 }
 
 fn flow_keys(key: &FlowKey) -> Vec<LimitKey> {
@@ -146,6 +199,12 @@ impl Engine {
                 .tallies
                 .get_or_insert_with(|| counts.places(now.mono, account_keys(spec)));
             counts.count(now.mono, places, moved);
+            if let Some(flow) = self.counter.flows.get_mut(permit.flow)
+                && let Some(lane) = flow.lane
+            {
+                let key = || pair_key(spec, &flow.key);
+                counts.count_pair(now.mono, (permit.account, lane), key, moved);
+            }
         }
     }
 
@@ -162,14 +221,18 @@ impl Engine {
             .and_then(|name| self.counter.desk.find_account(name))
             .and_then(|id| self.counter.desk.account(id));
         let keys = spec.map_or_else(Vec::new, |account| account_keys(&account.spec));
+        let pair = spec.and_then(|account| pair_key(&account.spec, key));
         for key in flow_keys(key).into_iter().chain(keys) {
-            self.counts.0.add(now.mono, &Arc::new(key), counter, 1);
+            self.counts.all.add(now.mono, &Arc::new(key), counter, 1);
+        }
+        if let Some(pair) = pair {
+            self.counts.pairs.add(now.mono, &Arc::new(pair), counter, 1);
         }
     }
 
     /// What was counted lately of this key.
     pub fn tally(&self, key: &LimitKey) -> Option<&Tally> {
-        self.counts.0.get(key)
+        self.counts.all.get(key)
     }
 
     /// What was counted lately, by key.

@@ -9,24 +9,32 @@
 //!
 //! In `accounts`: accounts come, change and go. In `limits`: their limits as
 //! bits. In `cost`: what an account must have room for. In `connects`: how fast
-//! it may connect.
+//! it may connect. In `breakers`: whom to leave alone. In `pressure`: blocks, and what the others may do meanwhile. In
+//! `slots`: how many requests at once.
 
 mod accounts;
+mod breakers;
 mod connects;
 mod cost;
 mod gates;
 mod limits;
+mod pressure;
+mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::breakers::Breakers;
+pub(super) use self::breakers::{Heard, Standstills, Turn};
 use self::connects::Connects;
 use self::cost::Regime;
+use self::pressure::{Capped, Caps};
 use super::account_limits::{AccountLimits, Owner};
 use super::counts::Places;
 use super::holdups::{AtGates, ByClass, Holdups};
 use super::learners::Lessons;
 use super::limits::Maker;
 use crate::account::AccountSpec;
+use crate::breaker::BreakerSettings;
 use crate::class::Class;
 use crate::destination::Destination;
 use crate::flow::FlowKey;
@@ -34,6 +42,7 @@ use crate::handle::{AccountId, AccountLimitId, LaneId, PlaceId, PoolId, SessionR
 use crate::name::Name;
 use crate::policy::set::Policies;
 use crate::pool::{ClassMask, Pool, PoolSettings};
+use crate::pressure::{Episode, Recent};
 use crate::time::{Mono, Now};
 
 /// One lane: pool x destination.
@@ -69,11 +78,15 @@ pub(super) struct Account {
     pub settling: bool,
     /// Where its replies are counted, once there was one.
     pub tallies: Option<Places>,
+    /// What it sent lately, and what it is held to.
+    capped: Capped,
+    /// The one message that its breaker let through is under way.
+    probing: bool,
 }
 
 impl Account {
     fn is_held(&self) -> bool {
-        self.blocked_until.is_some() || self.paused || self.settling
+        self.blocked_until.is_some() || self.paused || self.settling || self.probing
     }
 }
 
@@ -92,6 +105,10 @@ struct Side {
     told: ClassMask,
     /// Fed limits that found nobody who wants their tokens.
     sated: BTreeSet<AccountLimitId>,
+    /// What its accounts sent lately.
+    recent: Recent,
+    /// Which of them are blocked.
+    episode: Episode,
 }
 
 /// A message's way out.
@@ -118,6 +135,8 @@ pub(super) struct Desk {
     tenants: BTreeMap<Name, u32>,
     pub limits: AccountLimits,
     connects: Connects,
+    caps: Caps,
+    breakers: Breakers,
     blocked: BTreeSet<(Mono, AccountId)>,
     /// Pools in which the cost to have room for is looked at again.
     regimes: BTreeSet<(Mono, PoolId)>,
@@ -132,9 +151,10 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub fn new(settings: PoolSettings) -> Self {
+    pub fn new(settings: PoolSettings, breaker: BreakerSettings) -> Self {
         Self {
             settings,
+            breakers: Breakers::new(breaker),
             ..Self::default()
         }
     }
@@ -154,6 +174,8 @@ impl Desk {
             sizes: 0,
             told: ClassMask::NONE,
             sated: BTreeSet::new(),
+            recent: Recent::default(),
+            episode: Episode::default(),
         });
         self.pool_names.insert(name.clone(), id);
         id
@@ -304,8 +326,12 @@ impl Desk {
         if let Some(lane) = self.lanes.get_mut(lane.index()) {
             lane.sent += 1;
         }
+        let is_capped = self.note_sent(now.mono, id, account, cost);
         let (mut held, mut lessons) = (Vec::new(), Lessons::default());
         for owner in [Owner::Account(account), Owner::Pair(account, lane)] {
+            if is_capped && owner == Owner::Account(account) && !self.limits.has(owner) {
+                self.refresh(now, owner);
+            }
             if self.limits.has(owner) {
                 self.limits
                     .take(now, owner, class, cost, &mut held, &mut lessons);
@@ -313,6 +339,9 @@ impl Desk {
             }
         }
         self.refresh_changed(now);
+        if !self.breakers.is_empty() {
+            self.note_probe(now.mono, account, lane);
+        }
         Some(Taken {
             account,
             session: SessionRef { pool: id, session },
@@ -342,21 +371,6 @@ impl Desk {
             self.limits.release(held, cost);
             self.refresh_changed(now);
         }
-    }
-
-    /// Holds an account back until a time: the far end said so.
-    pub fn block(&mut self, id: AccountId, until: Mono) {
-        let Some(account) = self.accounts.get_mut(id.index()).and_then(Option::as_mut) else {
-            return;
-        };
-        if account.blocked_until.is_some_and(|old| old >= until) {
-            return;
-        }
-        if let Some(old) = account.blocked_until.replace(until) {
-            self.blocked.remove(&(old, id));
-        }
-        self.blocked.insert((until, id));
-        self.tell_hold(id);
     }
 
     /// Pauses an account or lifts its pause.
@@ -389,8 +403,7 @@ impl Desk {
             self.held_pairs.remove(&(id, lane))
         };
         if changed {
-            let pool = self.lane(lane).pool;
-            self.pool_mut(pool).hold_pair(id, lane, paused);
+            self.tell_pair(id, lane);
         }
     }
 
@@ -404,16 +417,9 @@ impl Desk {
         self.limits.tidy(now);
         self.wake_connects(now);
         self.wake_regimes(now);
-        while let Some(&(at, id)) = self.blocked.first() {
-            if at > now.mono {
-                break;
-            }
-            self.blocked.remove(&(at, id));
-            if let Some(account) = self.accounts.get_mut(id.index()).and_then(Option::as_mut) {
-                account.blocked_until = None;
-                self.tell_hold(id);
-            }
-        }
+        self.wake_blocks(now.mono);
+        self.wake_caps(now);
+        self.wake_breakers(now.mono);
         for index in 0..self.pools.len() {
             let id = PoolId(index as u32);
             if self.pool(id).next_wake().is_some_and(|at| at <= now.mono) {
@@ -436,6 +442,8 @@ impl Desk {
             .unwrap_or(Mono::NEVER);
         let regimes = self.regimes.first().map_or(Mono::NEVER, |&(at, _)| at);
         let limits = self.limits.next_wake().min(self.connects.next_wake());
+        let limits = limits.min(self.caps.next_wake());
+        let limits = limits.min(self.breakers.next_wake());
         limits.min(blocked).min(pools).min(regimes)
     }
 

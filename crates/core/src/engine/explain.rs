@@ -35,6 +35,13 @@ pub enum Obstacle {
     },
     /// The far end asked this account to wait, and no other opens sooner.
     AccountBlocked { account: Name, until: Wall },
+    /// This account failed again and again, or was refused too often, and no
+    /// other opens sooner. It is left alone until then; if that is not known,
+    /// one message is under way to see whether it is back.
+    AccountBroken { account: Name, until: Option<Wall> },
+    /// Others of the pool are blocked. This account keeps the rate of the minute
+    /// before, and no other opens sooner.
+    UnderPressure { account: Name, until: Wall },
     /// No account of the pool has a session for it now: all are busy or being
     /// opened.
     NoAccountReady,
@@ -76,7 +83,9 @@ impl Explanation {
     pub fn not_before(mut self, until: Wall) -> Self {
         self.waiting_on.retain(|obstacle| match obstacle {
             Obstacle::Limit { until: at, .. } => at.is_none_or(|at| at > until),
-            Obstacle::AccountBlocked { until: at, .. } => *at > until,
+            Obstacle::AccountBlocked { until: at, .. }
+            | Obstacle::UnderPressure { until: at, .. } => *at > until,
+            Obstacle::AccountBroken { until: at, .. } => at.is_none_or(|at| at > until),
             Obstacle::NoAccountReady | Obstacle::NoSession { .. } => false,
             _ => true,
         });

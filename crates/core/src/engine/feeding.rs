@@ -118,7 +118,7 @@ impl Engine {
             && key.facet().is_rate()
             && let Some(account) = desk.find_account(name)
         {
-            desk.block(account, until);
+            desk.block(now.mono, account, until);
         }
     }
 

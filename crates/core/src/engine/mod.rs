@@ -6,10 +6,10 @@
 //! (a policy change over a hundred thousand flows, a long queue at a gate)
 //! makes `next_wake` the present.
 //!
-//! Reading order: [`event`], [`action`], [`command`]; `flows` (heads and
+//! Reading order: `settings`, [`event`], [`action`], [`command`]; `flows` (heads and
 //! paging), `limits`, `feed` and `feeding` (what holds flows), `desk`, `account_limits`
 //! and `matching` (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
-//! became of it), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
+//! became of it), `counts`, `learn` and [`learners`] (what that teaches), `breaking` (whom to leave alone), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
 //! flows, accounts, policies), `rounds` and `sweep` (changes over many accounts
 //! and flows), [`explain`], [`view`]; `holdups` and [`meters`] (what limits made
 //! wait).
@@ -17,6 +17,7 @@
 mod account_limits;
 pub mod action;
 mod appends;
+mod breaking;
 mod budgets;
 pub mod command;
 mod counter;
@@ -38,6 +39,7 @@ mod permits;
 mod recipients;
 mod replies;
 mod rounds;
+mod settings;
 mod setup;
 mod sweep;
 pub mod view;
@@ -59,6 +61,7 @@ pub use self::limits::{SavedLimit, Start};
 use self::permits::Permits;
 use self::recipients::Recipients;
 use self::rounds::Rounds;
+pub use self::settings::{Gauges, Settings};
 use self::sweep::{Pause, Sweep};
 use crate::classify::Rules;
 use crate::handle::{FlowId, PlaceId};
@@ -68,72 +71,12 @@ use crate::limit::{Kind, Until};
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
 use crate::policy::set::Policies;
-use crate::pool::PoolSettings;
 use crate::reply::Reply;
-use crate::retry::schedule::{OnUncertain, RetrySchedules};
 use crate::schedule::{Schedule, TenantId};
-use crate::time::{Clocks, Mono, Nanos, Now};
+use crate::time::{Clocks, Mono, Now};
 
 /// Looks at flows and matches in one step.
 const STEP_BUDGET: u32 = 64;
-
-/// What an engine is told once.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// How long and how often to try.
-    pub retry: RetrySchedules,
-    /// What becomes of a message whose answer was lost.
-    pub on_uncertain: OnUncertain,
-    /// Retries per thousand first attempts, and how many a minute always.
-    pub retry_budget: (u32, u32),
-    /// A delivery without an answer for this long is uncertain.
-    pub delivery_deadline: Nanos,
-    /// Whether limits are leased from a ledger.
-    pub leased: bool,
-    /// Whether rates are learnt where something was refused, though no policy
-    /// says so.
-    pub learns: bool,
-    /// How pools keep their sessions.
-    pub pool: PoolSettings,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            retry: RetrySchedules::default(),
-            on_uncertain: OnUncertain::default(),
-            retry_budget: (200, 10),
-            delivery_deadline: Nanos::from_secs(600),
-            leased: false,
-            learns: true,
-            pool: PoolSettings::default(),
-        }
-    }
-}
-
-/// Sizes that bound memory, for metrics and checks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Gauges {
-    /// Flows known.
-    pub flows: usize,
-    /// Heads held.
-    pub heads: u64,
-    /// Limits that are counted: of flows, accounts and recipients.
-    pub limits: usize,
-    /// Sessions, open or opening.
-    pub sessions: u64,
-    /// Deliveries in flight.
-    pub in_flight: usize,
-    /// Appends not yet known to be durable.
-    pub unconfirmed: usize,
-    /// When sending was last taken up again: at the start, or once the store
-    /// took records again.
-    pub opened_at: Mono,
-    /// Looks at flows so far.
-    pub visits: u64,
-    /// Deliveries so far.
-    pub sends: u64,
-}
 
 /// Every delivery decision.
 #[derive(Debug)]
@@ -170,7 +113,7 @@ impl Engine {
         let counter = Counter {
             settings,
             flows: Flows::default(),
-            desk: Desk::new(settings.pool),
+            desk: Desk::new(settings.pool, settings.breaker),
             permits: Permits::default(),
             appends: Appends::default(),
             budgets: Budgets::new(permille, floor),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Engine;
 use super::action::{Action, Alert, Attempt, Record};
 use super::permits::Permit;
+use crate::flow::FlowKey;
 use crate::handle::{AccountId, FlowId, PermitId};
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
@@ -14,7 +15,7 @@ use crate::policy::scope::Scope;
 use crate::reply::Reply;
 use crate::retry::dead_letter::{DeadLetter, LastError};
 use crate::retry::schedule::{DeathCause, Next};
-use crate::time::{Nanos, Now, Wall};
+use crate::time::{Mono, Nanos, Now, Wall};
 
 /// A block that is not longer than this, or than what is written already, is
 /// not written down: a restart takes about as long.
@@ -27,6 +28,8 @@ impl Engine {
             return;
         };
         self.release(now, &permit, lives);
+        let desk = &mut self.counter.desk;
+        desk.note_reply(now, permit.account, permit.sent_at);
         let mut head = permit.head;
         head.attempts = head.attempts.saturating_add(1);
         if head.first_attempt_at == Wall::NEVER {
@@ -39,12 +42,11 @@ impl Engine {
         self.count_reply(now, &permit, reply, &outcome);
         self.teach(now, &permit, reply, &outcome);
         self.tell_account(now, &permit, &outcome);
+        self.tell_breakers(now, &permit, &outcome);
         let Some(key) = key else {
             return;
         };
-        let settings = &self.counter.settings;
-        let policy = settings.retry.for_message(key.channel, key.class);
-        let next = policy.decide(now, &head, &outcome, settings.on_uncertain);
+        let next = self.decide(now, &key, &permit, &head, &outcome);
         let record = self.record(now, &permit, &head, next, reply, &outcome);
         if outcome.suppresses() {
             let (flow, seq) = (permit.flow, head.seq);
@@ -53,6 +55,35 @@ impl Engine {
             self.counter.actions.push(suppress);
         }
         self.counter.append(record);
+    }
+
+    /// What becomes of a message. One whose account is to wait need not wait as
+    /// long as that if another account can take it.
+    fn decide(
+        &self,
+        now: &Now,
+        key: &FlowKey,
+        permit: &Permit,
+        head: &Head,
+        outcome: &Outcome,
+    ) -> Next {
+        let settings = &self.counter.settings;
+        let policy = settings.retry.for_message(key.channel, key.class);
+        let asked = policy.decide(now, head, outcome, settings.on_uncertain);
+        let is_asked = outcome.scope == ReplyScope::Account && outcome.retry_after.is_some();
+        if !is_asked || !self.counter.desk.has_another(permit.account) {
+            return asked;
+        }
+        let free = Outcome {
+            retry_after: None,
+            ..outcome.clone()
+        };
+        let elsewhere = policy.decide(now, head, &free, settings.on_uncertain);
+        match (asked, elsewhere) {
+            (Next::RetryAt { at: later, .. }, Next::RetryAt { at, .. }) if at < later => elsewhere,
+            (Next::Dead(DeathCause::Age), Next::RetryAt { .. }) => elsewhere,
+            _ => asked,
+        }
     }
 
     fn record(
@@ -139,7 +170,8 @@ impl Engine {
         {
             self.note_block(now, permit.account, wait);
             self.tell_fleet(permit.account, wait);
-            self.counter.desk.block(permit.account, now.mono + wait);
+            let until = now.mono + wait;
+            self.counter.desk.block(now.mono, permit.account, until);
         }
         if outcome.verdict == Verdict::Misconfigured
             && let Some(account) = self.counter.desk.account(permit.account)
@@ -169,12 +201,20 @@ impl Engine {
         };
         let known = account.blocked_until.unwrap_or(now.mono).max(now.mono);
         if (now.mono + wait).since(known) > BLOCK_FORGOTTEN_MAX {
-            let key = LimitKey::of(Scope::Account, account.spec.id.clone());
-            self.counter.append(Record::Learnt {
-                key: Arc::new(key),
-                blocked_until: now.wall + wait,
-            });
+            self.write_block(now, id, now.mono + wait);
         }
+    }
+
+    /// Writes down until when an account is left alone.
+    pub(super) fn write_block(&mut self, now: &Now, id: AccountId, until: Mono) {
+        let Some(account) = self.counter.desk.account(id) else {
+            return;
+        };
+        let key = LimitKey::of(Scope::Account, account.spec.id.clone());
+        self.counter.append(Record::Learnt {
+            key: Arc::new(key),
+            blocked_until: now.wall_at(until),
+        });
     }
 
     /// The far end took a message and thought better of it: the receipt says so,

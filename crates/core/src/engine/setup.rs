@@ -201,7 +201,7 @@ impl Engine {
             .desk
             .set_account(now, spec, &counter.policies, &mut counter.maker);
         if let Some(until) = counter.maker.blocked_until(&name) {
-            counter.desk.block(id, now.mono_at(until));
+            counter.desk.block(now.mono, id, now.mono_at(until));
         }
         self.review_account_pauses(id);
         self.review_account(id);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::account_limits::Owner;
+use super::desk::Standstills;
 use super::explain::Obstacle;
 use super::flows::Flow;
 use crate::adapt::Mode;
@@ -53,6 +54,12 @@ pub struct LaneView {
     pub paused: bool,
     /// When the oldest head was accepted; none if no head is held.
     pub oldest: Option<Wall>,
+    /// Accounts that are left alone here: they failed, or were refused too
+    /// often.
+    pub broken: u32,
+    /// Accounts of which one message is let through to see whether they are
+    /// back.
+    pub half_open: u32,
 }
 
 /// One limit as it is now.
@@ -210,10 +217,12 @@ impl Engine {
             }
         }
         let accounts = self.accounts_by_pool();
+        let standstills = desk.standstills();
         let known = sums.iter().enumerate().filter_map(|(index, sum)| {
             let id = LaneId(index as u32);
             let accounts = accounts.get(&desk.lane(id).pool);
-            self.lane_view(now, id, sum, accounts.map_or(&[], Vec::as_slice))
+            let accounts = accounts.map_or(&[][..], Vec::as_slice);
+            self.lane_view(now, id, sum, accounts, &standstills)
         });
         let known: Vec<LaneView> = known.collect();
         let waiting = unresolved.into_iter().map(|((pool, destination), sum)| {
@@ -231,12 +240,15 @@ impl Engine {
         id: LaneId,
         sum: &Sum,
         accounts: &[AccountId],
+        standstills: &Standstills,
     ) -> Option<LaneView> {
         let desk = &self.counter.desk;
         let lane = desk.lane(id);
         let mut view = LaneView::of(&lane.facts.pool, &lane.destination, sum);
         view.sessions = desk.pool(lane.pool).lane_counts(id).live();
         view.sent = lane.sent;
+        let tripped = standstills.at(id, lane.pool);
+        (view.broken, view.half_open) = (tripped.open, tripped.half_open);
         if let Some((_, first)) = sum.first
             && let Some(flow) = self.counter.flows.get(first)
         {
@@ -335,12 +347,15 @@ impl LaneView {
             waiting_on: Vec::new(),
             paused: sum.is_paused(),
             oldest: sum.depth.oldest_of_all(),
+            broken: 0,
+            half_open: 0,
         }
     }
 
     fn is_worth_showing(&self) -> bool {
         let waits = self.waiting.iter().any(|&count| count > 0);
-        waits || self.in_flight > 0 || self.sessions > 0 || self.paused
+        let is_broken = self.broken + self.half_open > 0;
+        waits || self.in_flight > 0 || self.sessions > 0 || self.paused || is_broken
     }
 }
 

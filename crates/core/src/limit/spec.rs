@@ -64,7 +64,26 @@ impl Rate {
         let (count, per) = (u128::from(self.count), u128::from(self.per.0));
         let mut fraction = (count * u128::from(permille), per * 1_000);
         reduce(&mut fraction);
-        let (mut count, mut per) = fraction;
+        Self::of_fraction(fraction)
+    }
+
+    /// This rate and another together, exact if that can be written as a rate,
+    /// else rounded down.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let (count, per) = (u128::from(self.count), u128::from(self.per.0.max(1)));
+        let (others, others_per) = (u128::from(other.count), u128::from(other.per.0.max(1)));
+        // Rates are at most 2^32 in 2^64 ns: nothing overflows.
+        let mut fraction = (
+            (count * others_per).saturating_add(others * per),
+            per * others_per,
+        );
+        reduce(&mut fraction);
+        Self::of_fraction(fraction)
+    }
+
+    /// A fraction as a rate, rounded down where it does not fit.
+    fn of_fraction((mut count, mut per): (u128, u128)) -> Self {
         while count > u128::from(u32::MAX) || per > u128::from(u64::MAX) {
             count /= 2;
             per = per.div_ceil(2);

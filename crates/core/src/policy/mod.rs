@@ -5,7 +5,8 @@
 //! limit is called, `facts` and [`matcher`] what a policy governs, [`policy`],
 //! [`patch`] and [`error`] what it says and what is refused, [`role`] who can
 //! honour it, `rule` how several are folded into one, [`applied`] what they
-//! yield, and [`set`] keeps them all.
+//! yield, [`set`] keeps them all, and [`ramp`] says how a rate comes back after
+//! a mitigation.
 pub mod aliases;
 pub mod applied;
 pub mod error;
@@ -16,6 +17,7 @@ pub mod matcher;
 pub mod patch;
 #[expect(clippy::module_inception, reason = "one noun per file")]
 pub mod policy;
+pub mod ramp;
 pub mod role;
 mod rule;
 pub mod scope;

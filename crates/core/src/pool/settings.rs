@@ -2,6 +2,7 @@
 
 pub use crate::account::SessionKind;
 use crate::class::Class;
+use crate::pressure::UnderPressure;
 use crate::time::Nanos;
 
 /// A set of classes.
@@ -133,6 +134,11 @@ pub struct PoolSettings {
     pub keep_warm: u32,
     /// Which account an arriving message takes.
     pub prefer: Prefer,
+    /// What healthy accounts do while others are blocked.
+    pub under_pressure: UnderPressure,
+    /// Whether the number of requests at once is found out for accounts of
+    /// which no limit says it.
+    pub adapt_concurrency: bool,
 }
 
 impl Default for PoolSettings {
@@ -145,6 +151,8 @@ impl Default for PoolSettings {
             backoff_max: Nanos::from_secs(60),
             keep_warm: 0,
             prefer: Prefer::Even,
+            under_pressure: UnderPressure::Keep,
+            adapt_concurrency: false,
         }
     }
 }

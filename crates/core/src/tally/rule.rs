@@ -97,8 +97,13 @@ impl Rule {
 
     /// What `tally` has to say about it, if the rule speaks.
     pub fn judge(&self, now: Mono, tally: &Tally) -> Option<Finding> {
-        let part = tally.count(now, self.window, self.part);
-        let whole = tally.count(now, self.window, self.whole);
+        self.judge_counts(|window, counter| tally.count(now, window, counter))
+    }
+
+    /// The same of counts that were read before.
+    pub fn judge_counts(&self, count: impl Fn(Window, Counter) -> u64) -> Option<Finding> {
+        let part = count(self.window, self.part);
+        let whole = count(self.window, self.whole);
         if whole == 0 || whole < self.least {
             return None;
         }
@@ -107,8 +112,8 @@ impl Rule {
                 u128::from(part) * MILLION > u128::from(share) * u128::from(whole)
             }
             Judged::BelowUsual { usual, part: of } => {
-                let usual_part = tally.count(now, usual, self.part);
-                let usual_whole = tally.count(now, usual, self.whole);
+                let usual_part = count(usual, self.part);
+                let usual_whole = count(usual, self.whole);
                 // Without opens there is nothing to fall.
                 usual_part > 0
                     && u128::from(part) * u128::from(usual_whole) * MILLION

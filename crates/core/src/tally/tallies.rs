@@ -63,6 +63,11 @@ impl<K: Ord + Clone> Tallies<K> {
         self.at(now, place).add(now, counter, count);
     }
 
+    /// Whether no other key finds a place for a while.
+    pub fn is_full(&self, now: Mono) -> bool {
+        now < self.full_until && self.kept.len() >= self.most
+    }
+
     /// Where `key` is counted; none if there is no room for it now.
     pub fn find(&mut self, now: Mono, key: &K) -> Option<TallyRef> {
         let place = self.place_of(now, key)?;

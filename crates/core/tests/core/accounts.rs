@@ -6,4 +6,4 @@ mod counts;
 mod lend;
 mod serving;
 mod sessions;
-mod world;
+pub mod world;

@@ -2,6 +2,8 @@
 
 #[path = "adapt/far_end.rs"]
 mod far_end;
+#[path = "adapt/gradient.rs"]
+mod gradient;
 #[path = "adapt/properties.rs"]
 mod properties;
 #[path = "adapt/restart.rs"]

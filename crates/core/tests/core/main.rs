@@ -4,6 +4,7 @@
 
 mod accounts;
 mod adapt;
+mod breaker;
 mod classify;
 mod engine;
 mod heads;
@@ -12,6 +13,9 @@ mod message_id;
 mod meters;
 mod policy;
 mod pool;
+mod pressure;
 mod retry;
+mod runbook;
 mod suppression;
 mod tally;
+mod warmup;

@@ -3,6 +3,7 @@
 mod changes;
 mod names;
 mod properties;
+mod ramp;
 mod yields;
 
 use jiff::tz::TimeZone;

@@ -171,6 +171,7 @@ pub fn submission() -> Submission {
         expires_at: Wall::NEVER,
         recipient: Recipient(1),
         cost: 1,
+        engaged: None,
         envelope: Arc::from(*b"to"),
         body: Arc::from(*b"hello"),
     }

@@ -1,6 +1,6 @@
 //! Domains asked of a real DNS server, over real sockets.
 //!
-//! Reading order: `server` (the DNS), `directory`, `port`; `web` (a web server),
+//! Reading order: `server` (the DNS), `directory`, `port`, `survey`; `web` (a web server),
 //! `policies`.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
@@ -9,6 +9,7 @@ mod policies;
 mod port;
 #[allow(dead_code, unreachable_pub, reason = "others use it as well")]
 mod server;
+mod survey;
 #[allow(dead_code, unreachable_pub, reason = "others use it as well")]
 mod web;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 pub const A: u16 = 1;
 const SOA: u16 = 6;
+const PTR: u16 = 12;
 pub const MX: u16 = 15;
 pub const TXT: u16 = 16;
 pub const AAAA: u16 = 28;
@@ -105,6 +106,24 @@ impl DnsServer {
             bytes
         });
         self.put(name, TXT, ttl, records.collect());
+    }
+
+    /// An IPv4 address has these names.
+    pub fn names(&self, address: &str, ttl: u32, names: &[&str]) {
+        let parts: Vec<&str> = address.rsplit('.').collect();
+        let records = names.iter().map(|name| {
+            let mut bytes = Vec::new();
+            write_name(&mut bytes, name);
+            bytes
+        });
+        let place = format!("{}.in-addr.arpa", parts.join("."));
+        self.put(&place, PTR, ttl, records.collect());
+    }
+
+    /// Forgets all that is known of a name.
+    pub fn forget(&self, name: &str) {
+        let mut zone = self.zone.lock().unwrap();
+        zone.records.retain(|(known, _), _| known != name);
     }
 
     /// How often a record was asked for.

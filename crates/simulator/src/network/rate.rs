@@ -7,7 +7,7 @@
 use outflow_core::time::Nanos;
 use serde::Deserialize;
 
-use crate::units::RateText;
+use crate::units::{RateText, Span};
 
 /// The numbers of a hidden rate.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -17,6 +17,8 @@ pub struct HiddenRateSpec {
     pub rate: RateText,
     /// How many are saved up.
     pub burst: u32,
+    /// What the `Retry-After` of a refusal says, if it has one.
+    pub retry_after: Option<Span>,
 }
 
 /// A hidden rate at work.

@@ -1,6 +1,7 @@
 //! A network as data, and the words in which each protocol refuses.
 
 use outflow_core::reply::{Reply, Stage};
+use outflow_core::time::Nanos;
 use serde::Deserialize;
 
 use super::bounce::LateBounces;
@@ -14,6 +15,7 @@ use super::quota::QuotaSpec;
 use super::rate::HiddenRateSpec;
 use super::reputation::ReputationSpec;
 use super::shape::Shape;
+use super::suspension::SuspensionSpec;
 use crate::units::{DestinationText, Span};
 
 /// A far end: whom it stands for, what it allows, how it answers.
@@ -59,13 +61,16 @@ pub struct NetworkSpec {
     pub failures: Option<Noise>,
     /// Bounces after acceptance.
     pub late_bounces: Option<LateBounces>,
+    /// Accounts that it suspends for a while.
+    #[serde(default)]
+    pub suspensions: Vec<SuspensionSpec>,
     /// When it is not there.
     #[serde(default)]
     pub outages: Vec<OutageSpec>,
 }
 
 fn a_minute() -> Span {
-    Span(outflow_core::time::Nanos::from_secs(60))
+    Span(Nanos::from_secs(60))
 }
 
 impl NetworkSpec {
@@ -88,6 +93,7 @@ impl NetworkSpec {
             greylist: None,
             failures: None,
             late_bounces: None,
+            suspensions: Vec::new(),
             outages: Vec::new(),
         }
     }
@@ -125,11 +131,23 @@ impl NetworkSpec {
             "penalty: nothing starts it without a rate",
         );
         check(
+            self.suspensions.iter().all(|it| it.every > 0),
+            "suspensions: every must be at least 1",
+        );
+        check(
             self.outages.iter().all(OutageSpec::is_sound),
             "outages: one lasts longer than the time until the next",
         );
         found
     }
+}
+
+/// A refusal that asks to wait.
+pub(super) fn asking(mut reply: Reply, asked: Option<Nanos>) -> Reply {
+    if let Reply::Said { retry_after, .. } = &mut reply {
+        *retry_after = asked;
+    }
+    reply
 }
 
 /// Whom a network tells apart.

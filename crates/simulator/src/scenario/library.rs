@@ -3,7 +3,7 @@
 use super::{Scenario, ScenarioError};
 
 /// Names and texts of all of them, in the order in which they are listed.
-pub const SHIPPED: [(&str, &str); 9] = [
+pub const SHIPPED: [(&str, &str); 10] = [
     (
         "receipts-burst",
         include_str!("../../scenarios/receipts-burst.toml"),
@@ -28,6 +28,7 @@ pub const SHIPPED: [(&str, &str); 9] = [
         "provider-outage-one-hour",
         include_str!("../../scenarios/provider-outage-one-hour.toml"),
     ),
+    ("cascade", include_str!("../../scenarios/cascade.toml")),
     (
         "crash-every-minute",
         include_str!("../../scenarios/crash-every-minute.toml"),

@@ -13,7 +13,7 @@ use super::account::AccountData;
 use super::faults::{ClockFault, Crash, Faults, Partition, Pause, When, Window};
 use super::limit::{LimitData, PeriodText};
 use super::policy::{HeadroomData, PolicyData};
-use super::{Ledger, Scenario};
+use super::{Ledger, PressureText, Scenario};
 use crate::expect::{Expectations, Range};
 use crate::network::connections::ConnectionCap;
 use crate::network::greylist::GreylistSpec;
@@ -50,6 +50,7 @@ pub fn random_faults(seed: u64) -> Scenario {
         } else {
             Ledger::Owned
         },
+        under_pressure: PressureText::Keep,
         learn: false,
         headroom: HeadroomData {
             critical: Share(if random.chance(0.5) { 0.2 } else { 0.0 }),
@@ -183,6 +184,7 @@ fn network(isp: &str, duration: Nanos, random: &mut Random) -> NetworkSpec {
         network.rate = Some(HiddenRateSpec {
             rate: per_second(random.between(10, 60)),
             burst: random.between(5, 30) as u32,
+            retry_after: None,
         });
     }
     if random.chance(0.2) {

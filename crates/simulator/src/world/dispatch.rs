@@ -157,6 +157,7 @@ impl<O: Observer> World<'_, O> {
                 message,
                 attempt,
                 answer: meaning,
+                asks: asked(&answer.reply).map(|wait| (account, wait)),
             },
         );
         if lost {
@@ -266,6 +267,14 @@ fn failed(after: Nanos, text: &str) -> network::Answer {
         taken: false,
         closes_session: false,
         late_bounce: None,
+    }
+}
+
+/// How long an answer asks to wait.
+fn asked(reply: &Reply) -> Option<Nanos> {
+    match reply {
+        Reply::Said { retry_after, .. } => *retry_after,
+        Reply::Network { .. } | Reply::Uncertain => None,
     }
 }
 

@@ -113,6 +113,7 @@ impl<O: Observer> World<'_, O> {
                 expires_at: wall(arrival.expires),
                 recipient: Recipient(arrival.recipient),
                 cost: arrival.cost,
+                engaged: None,
                 envelope: Arc::clone(&empty),
                 body: Arc::from(arrival.message.to_le_bytes()),
             });

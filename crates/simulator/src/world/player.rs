@@ -40,6 +40,8 @@ pub struct Attempt {
     pub attempt: u16,
     /// What the answer amounts to.
     pub answer: Answered,
+    /// Which account it asks to wait, and for how long.
+    pub asks: Option<(u32, Nanos)>,
 }
 
 /// One node of the world.

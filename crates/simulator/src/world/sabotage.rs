@@ -50,6 +50,11 @@ pub enum Sabotage {
     InvertsWeights,
     /// The store hands out all that waits, however little was asked for.
     PagesEverything,
+    /// Healthy accounts take over what blocked ones would have sent, up to
+    /// their limits.
+    FillsUp,
+    /// The same, and nobody told the engine what accounts may.
+    Redistributes,
     /// The node sleeps on when the engine wants to be woken.
     Oversleeps,
 }
@@ -72,6 +77,11 @@ impl Sabotage {
                     policy.weight = policy.weight.map(invert);
                 }
                 _ => {}
+            }
+        }
+        if self == Self::Redistributes {
+            for account in &mut told.accounts {
+                (account.rate, account.burst) = (None, None);
             }
         }
         told

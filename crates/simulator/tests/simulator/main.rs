@@ -11,6 +11,7 @@
 
 mod hidden;
 mod observe;
+mod pressure;
 mod repeatable;
 mod sabotage;
 mod seeds;

@@ -185,6 +185,7 @@ impl Written {
             Heard::Alert(Alert::StoreFailing) => self.failing += 1,
             Heard::Alert(Alert::StoreRecovered) => self.recovered += 1,
             Heard::Alert(Alert::WorkerLost { .. }) => self.lost += 1,
+            Heard::Alert(Alert::Broken { .. } | Alert::Restored { .. }) => {}
             Heard::Alert(other) => panic!("{other:?}"),
             Heard::End(end) => self.ends.push(end),
         }
@@ -212,6 +213,7 @@ fn submission(no: u64) -> Submission {
         expires_at: Wall::NEVER,
         recipient: Recipient(no),
         cost: 1,
+        engaged: None,
         envelope: Arc::clone(&body),
         body,
     }

@@ -10,11 +10,12 @@
 //! Reading order: [`settings`], [`error`]; `schema` (the tables), `words`,
 //! `timeline` and `row` (what is in them); `waiting` (what is not in them yet),
 //! `applier` and `retention` (the thread), `turn`; `keys`; `readers`, `filter`,
-//! `receipts` (the answers); `registry`, `suppressions`; `verify`.
+//! `receipts` (the answers); `registry`, `suppressions`; `history`; `verify`.
 
 mod applier;
 pub mod error;
 mod filter;
+mod history;
 mod keys;
 mod readers;
 mod receipts;

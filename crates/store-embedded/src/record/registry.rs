@@ -42,36 +42,19 @@ impl Registry for Record {
     }
 
     fn change(&self, change: Change<'_>, audit: Audit<'_>) -> Result<u64, RegistryError> {
-        self.write(|tables| {
-            let known = tables
-                .query_row(
-                    "SELECT version, value IS NOT NULL FROM documents WHERE kind = ?1 AND id = ?2",
-                    [change.kind.as_str(), change.id],
-                    |row| Ok((number(row, 0)?, row.get::<_, bool>(1)?)),
-                )
-                .optional()
-                .map_err(storage)?;
-            let (version, is_there) = known.unwrap_or((0, false));
-            let fits = match change.expected {
-                None => true,
-                Some(0) => !is_there,
-                Some(expected) => expected == version,
-            };
-            if !fits {
-                return Err(RegistryError::Conflict {
-                    kind: change.kind.as_str(),
-                    id: change.id.to_owned(),
-                    version,
-                });
-            }
-            put(tables, &change, version + 1, audit.at).map_err(storage)?;
+        self.write_now(|tables| {
+            let version = replace(tables, &change, audit.at)?;
             note(tables, &audit).map_err(storage)?;
-            Ok(version + 1)
+            Ok(version)
         })
     }
 
+    fn keep(&self, change: Change<'_>, at: Wall) -> Result<u64, RegistryError> {
+        self.write_now(|tables| replace(tables, &change, at))
+    }
+
     fn audit(&self, audit: Audit<'_>) -> Result<(), RegistryError> {
-        self.write(|tables| note(tables, &audit).map_err(storage))
+        self.write_now(|tables| note(tables, &audit).map_err(storage))
     }
 
     fn audit_entries(
@@ -101,7 +84,7 @@ impl Record {
     }
 
     /// Writes, all or nothing.
-    pub(super) fn write<T>(
+    pub(super) fn write_now<T>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, RegistryError>,
     ) -> Result<T, RegistryError> {
@@ -115,6 +98,34 @@ impl Record {
         tables.commit().map_err(storage)?;
         Ok(done)
     }
+}
+
+/// Puts a document in place of what is there, if that is what was expected. Its
+/// version.
+fn replace(tables: &Transaction<'_>, change: &Change<'_>, at: Wall) -> Result<u64, RegistryError> {
+    let known = tables
+        .query_row(
+            "SELECT version, value IS NOT NULL FROM documents WHERE kind = ?1 AND id = ?2",
+            [change.kind.as_str(), change.id],
+            |row| Ok((number(row, 0)?, row.get::<_, bool>(1)?)),
+        )
+        .optional()
+        .map_err(storage)?;
+    let (version, is_there) = known.unwrap_or((0, false));
+    let fits = match change.expected {
+        None => true,
+        Some(0) => !is_there,
+        Some(expected) => expected == version,
+    };
+    if !fits {
+        return Err(RegistryError::Conflict {
+            kind: change.kind.as_str(),
+            id: change.id.to_owned(),
+            version,
+        });
+    }
+    put(tables, change, version + 1, at).map_err(storage)?;
+    Ok(version + 1)
 }
 
 fn put(

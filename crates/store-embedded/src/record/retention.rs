@@ -13,7 +13,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::error::RecordError;
 use super::settings::RecordSettings;
-use super::{keys, words};
+use super::{history, keys, words};
 
 /// Rows looked at in one slice.
 const LOOKS: usize = 10_000;
@@ -94,9 +94,12 @@ impl Sweep {
         self.dead_letters
             .step(&change, DEAD_LETTERS, Wall(old(settings.dead_letters_for)))?;
         let forgotten = keys::forget(&change, wall, LOOKS)?;
+        let kept_since = Wall(old(settings.history_for));
+        let more = history::forget(&change, kept_since, settings.history_rows_max, LOOKS)?;
         change.commit()?;
 
-        let is_over = self.receipts.is_over && self.dead_letters.is_over && forgotten < LOOKS;
+        let is_over =
+            self.receipts.is_over && self.dead_letters.is_over && forgotten < LOOKS && !more;
         if is_over {
             self.start_over(Instant::now());
         } else {

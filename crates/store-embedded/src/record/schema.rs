@@ -26,7 +26,7 @@ const APPLICATION_ID: i64 = 0x4f46_7263;
 const BUSY: Duration = Duration::from_secs(2);
 
 /// What brings format N to format N + 1, at place N.
-const STEPS: [&str; 2] = [FIRST, SUPPRESSIONS];
+const STEPS: [&str; 3] = [FIRST, SUPPRESSIONS, HISTORY];
 
 const FIRST: &str = "
 CREATE TABLE receipts (
@@ -115,6 +115,39 @@ CREATE TABLE suppressions (
 CREATE INDEX suppressions_by_destination ON suppressions (destination, since_ms)
     WHERE destination <> '';
 CREATE INDEX suppressions_held ON suppressions (tenant, recipient, reason) WHERE state = 'held';
+";
+
+/// What was sent where, by slices of ten seconds.
+const HISTORY: &str = "
+CREATE TABLE history (
+    at_s            INTEGER NOT NULL,
+    destination     TEXT    NOT NULL,
+    account         TEXT    NOT NULL,
+    attempts        INTEGER NOT NULL,
+    accepted        INTEGER NOT NULL,
+    refused         INTEGER NOT NULL,
+    deferred        INTEGER NOT NULL,
+    bounced         INTEGER NOT NULL,
+    refused_at_ms   INTEGER,
+    refused_class   TEXT,
+    refused_code    INTEGER,
+    refused_text    TEXT,
+    PRIMARY KEY (at_s, destination, account)
+) WITHOUT ROWID;
+
+CREATE TABLE history_rates (
+    at_s            INTEGER NOT NULL,
+    limit_key       TEXT    NOT NULL,
+    destination     TEXT    NOT NULL,
+    rate            REAL    NOT NULL,
+    PRIMARY KEY (at_s, limit_key)
+) WITHOUT ROWID;
+
+CREATE TABLE history_size (
+    only_row        INTEGER PRIMARY KEY CHECK (only_row = 1),
+    rows            INTEGER NOT NULL
+);
+INSERT INTO history_size (only_row, rows) VALUES (1, 0);
 ";
 
 /// The format this release writes.

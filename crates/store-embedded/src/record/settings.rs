@@ -41,6 +41,10 @@ pub struct RecordSettings {
     pub receipts_for: Nanos,
     /// How long the receipt of a dead letter is kept.
     pub dead_letters_for: Nanos,
+    /// How long history is kept.
+    pub history_for: Nanos,
+    /// About how many rows of it at most; the oldest go first.
+    pub history_rows_max: u64,
 }
 
 impl Default for RecordSettings {
@@ -51,6 +55,8 @@ impl Default for RecordSettings {
             receipts: KeptReceipts::All,
             receipts_for: DAY.times(30),
             dead_letters_for: DAY.times(14),
+            history_for: DAY.times(14),
+            history_rows_max: 2_000_000,
         }
     }
 }

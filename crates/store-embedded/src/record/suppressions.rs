@@ -95,7 +95,7 @@ impl Suppressions for Record {
         entries: &[Suppression],
         audit: Option<Audit<'_>>,
     ) -> Result<Put, SuppressionError> {
-        let put = self.write(|tables| {
+        let put = self.write_now(|tables| {
             let put = put(tables, entries).map_err(storage)?;
             if let Some(audit) = &audit {
                 note(tables, audit).map_err(storage)?;
@@ -128,7 +128,7 @@ impl Suppressions for Record {
              RETURNING tenant, recipient, reason, since_ms",
             condition.sql
         );
-        let changed = self.write(|tables| {
+        let changed = self.write_now(|tables| {
             let mut change = tables.prepare_cached(&sql).map_err(storage)?;
             let rows = change.query_map(params_from_iter(condition.values), key);
             rows.and_then(Iterator::collect).map_err(storage)

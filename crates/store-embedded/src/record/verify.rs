@@ -11,7 +11,7 @@ use super::{schema, words};
 const FINDINGS_MAX: u32 = 100;
 
 /// What must be in a record.
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 17] = [
     "receipts",
     "receipts_by_tenant",
     "receipts_not_delivered",
@@ -22,6 +22,9 @@ const PARTS: [&str; 14] = [
     "documents",
     "audit",
     "audit_by_time",
+    "history",
+    "history_rates",
+    "history_size",
     "sqlite_sequence",
     "suppressions",
     "suppressions_by_destination",

@@ -2,6 +2,7 @@
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod examples;
+mod history;
 mod logs;
 mod page;
 mod reference;

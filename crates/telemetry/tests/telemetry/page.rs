@@ -109,6 +109,7 @@ fn page() -> String {
         oldest_age: [None, Some(Nanos::from_millis(2_500)), None, None],
         in_flight: 1,
         sessions: 2,
+        breakers: vec![("default/isp:google".to_owned(), 2)],
         limits: vec![
             limit("isp:google", Some(0.5)),
             limit("a", None),
@@ -153,6 +154,7 @@ fn the_page_says_what_was_counted() {
         r#"outflow_limit_rate{limit="isp:google"} 0.5"#,
         r#"outflow_rate_limited_total{account_id="x\"\\\ny"} 3"#,
         r#"outflow_deferred{account_id="other"} 4"#,
+        r#"outflow_breaker_state{lane="default/isp:google"} 2"#,
         "outflow_store_commit_seconds_count 1",
         "outflow_store_failing 1",
         r#"outflow_http_requests_total{method="GET",route="/api/v1/messages/{id}",status="200"} 2"#,

@@ -1,7 +1,7 @@
 //! Mail over real sockets: to a server that behaves, and to some that do not.
 //!
 //! Reading order: `server` (one that behaves), `certificates`, `world` (a
-//! transport under test); `conformance`, `delivery`, `exchangers`, `hostile`; `direct` (the
+//! transport under test); `conformance`, `delivery`, `exchangers`, `hostile`, `probe`; `direct` (the
 //! program's own way to servers), `dns` and `web`, `policies`; `peer`
 //! and `programs` (what servers are asked that were not made for us): `postfix` with
 //! `postfix_server`, `exim`, `sink` with `smtp_sink`.
@@ -26,6 +26,7 @@ mod policies;
 mod postfix;
 #[allow(dead_code, reason = "the tests of the server use the rest")]
 mod postfix_server;
+mod probe;
 mod programs;
 mod server;
 mod sink;

@@ -40,6 +40,8 @@ impl Desk {
         let old = self.account(id);
         let paused = old.is_some_and(|old| old.paused);
         let holdups = old.map(|old| old.holdups).unwrap_or_default();
+        let capped = old.map(|old| old.capped.clone()).unwrap_or_default();
+        let probing = old.is_some_and(|old| old.probing);
         let old_tenant = old.and_then(|old| old.spec.tenant.clone());
         let tenant = spec.tenant.clone();
         self.connects
@@ -53,6 +55,8 @@ impl Desk {
                 holdups,
                 settling: true,
                 tallies: None,
+                capped,
+                probing,
             });
         }
         self.side_mut(pool).accounts.insert(id);
@@ -61,6 +65,9 @@ impl Desk {
         let to = self.pool_mut(pool);
         to.add_account(id, caps);
         to.keep_for(id, number);
+        if blocked_until.is_some() {
+            self.note_blocked(now.mono, pool, id);
+        }
         self.tell_hold(id);
         self.tell_room(now, id);
         self.relimit_account(now, id, policies, maker);
@@ -87,8 +94,10 @@ impl Desk {
         self.count_dedicated(account.pool, account.spec.tenant.as_ref(), None);
         let side = self.side_mut(account.pool);
         side.accounts.remove(&id);
+        side.episode.release(now.mono, id);
         side.sizes += 1;
         self.limits.remove(id);
+        self.breakers.remove(id);
         let pairs = (id, LaneId(0))..=(id, LaneId(u32::MAX));
         let held: Vec<_> = self.held_pairs.range(pairs).copied().collect();
         for pair in held {

@@ -26,6 +26,8 @@ impl Desk {
     ) {
         if let Some(account) = self.account(id) {
             let applied = policies.for_account(&account.spec);
+            self.set_floor(id, &applied);
+            self.set_slots(id, &applied);
             self.assign(now, Owner::Account(id), applied, maker);
         }
     }
@@ -128,7 +130,12 @@ impl Desk {
         match owner {
             Owner::Account(id) => {
                 if let Some(pool) = self.account(id).map(|account| account.pool) {
-                    self.pool_mut(pool).set_ready(id, open);
+                    let ready = if self.is_shut(now.mono, pool, id) {
+                        ClassMask::NONE
+                    } else {
+                        open
+                    };
+                    self.pool_mut(pool).set_ready(id, ready);
                     self.note_open(id, open);
                 }
             }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::super::account_limits::Owner;
 use super::{Case, Hold, Obstacle};
+use crate::breaker::State;
 use crate::engine::Engine;
 use crate::engine::flows::Flow;
 use crate::handle::{AccountId, LaneId};
@@ -72,6 +73,43 @@ impl Engine {
         }
     }
 
+    /// What keeps an account from sending to a lane, whatever its limits say,
+    /// and until when, if that is known.
+    fn standstill(
+        &self,
+        now: &Now,
+        id: AccountId,
+        lane: LaneId,
+    ) -> Option<(Option<Mono>, Obstacle)> {
+        let desk = &self.counter.desk;
+        let account = desk.account(id)?;
+        let name = account.spec.id.clone();
+        let blocked = account.blocked_until.filter(|at| *at > now.mono);
+        let (state, until) = desk.broken(id, lane);
+        let is_probing = matches!(state, State::HalfOpen { probe: Some(_) });
+        if is_probing || until.is_some_and(|at| at > now.mono) {
+            let until = until.max(blocked);
+            let obstacle = Obstacle::AccountBroken {
+                account: name,
+                until: until.map(|at| now.wall_at(at)),
+            };
+            return Some((until, obstacle));
+        }
+        if let Some(at) = blocked {
+            let obstacle = Obstacle::AccountBlocked {
+                account: name,
+                until: now.wall_at(at),
+            };
+            return Some((Some(at), obstacle));
+        }
+        let at = desk.cap_opens_at(account.pool, id)?;
+        let obstacle = Obstacle::UnderPressure {
+            account: name,
+            until: now.wall_at(at),
+        };
+        (at > now.mono).then_some((Some(at), obstacle))
+    }
+
     fn standing(
         &self,
         now: &Now,
@@ -85,14 +123,10 @@ impl Engine {
         let cost = flow.heads.front().map_or(1, |head| head.cost);
         let mut opens = Some(now.mono);
         let mut obstacles = Vec::new();
-        if let Some(account) = desk.account(id)
-            && let Some(at) = account.blocked_until.filter(|at| *at > now.mono)
-        {
-            opens = Some(at);
-            obstacles.push(Obstacle::AccountBlocked {
-                account: account.spec.id.clone(),
-                until: now.wall_at(at),
-            });
+        let standstill = self.standstill(now, id, lane);
+        if let Some((at, obstacle)) = standstill {
+            opens = at;
+            obstacles.push(obstacle);
         }
         let owners = [Owner::Account(id), Owner::Pair(id, lane)];
         for entry in owners.into_iter().flat_map(|owner| desk.limits.of(owner)) {

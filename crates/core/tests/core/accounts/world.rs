@@ -38,6 +38,7 @@ pub struct World {
     next_seq: u64,
     pub sent: Vec<Sent>,
     pub dead: Vec<u32>,
+    pub deferred: Vec<Wall>,
     pub opened: Vec<(Mono, SessionRef)>,
     pub closed: Vec<(Mono, SessionRef)>,
     pub leases: Vec<LeaseRequest>,
@@ -63,6 +64,7 @@ impl World {
             next_seq: 1,
             sent: Vec::new(),
             dead: Vec::new(),
+            deferred: Vec::new(),
             opened: Vec::new(),
             closed: Vec::new(),
             leases: Vec::new(),
@@ -186,6 +188,9 @@ impl World {
             Action::Append { no, record } => {
                 if let Record::Dead { seq, .. } = record {
                     self.dead.push(seq.0 as u32);
+                }
+                if let Record::Deferral { until, .. } = record {
+                    self.deferred.push(until);
                 }
                 return Some(Event::Committed { through: no });
             }

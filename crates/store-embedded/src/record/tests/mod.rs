@@ -3,6 +3,7 @@
 
 mod answers;
 mod durability;
+mod history;
 mod registry;
 mod speed;
 mod suppressions;

@@ -132,6 +132,7 @@ fn messages(tenant: usize, count: usize) -> Vec<Submission> {
         expires_at: Wall::NEVER,
         recipient: Recipient(0),
         cost: 1,
+        engaged: None,
         envelope: Arc::clone(&body),
         body,
     };

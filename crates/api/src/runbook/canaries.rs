@@ -1,0 +1,144 @@
+//! Canaries: messages to addresses of our own, before a rate goes up.
+//!
+//! They are sent like any other message, by the tenant `canary` and with class
+//! critical, and judged by what became of them. What a process does not
+//! remember after a restart counts as not answered in time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::detours::CANARY;
+use outflow_config::valid::runbook::Canary;
+use outflow_core::class::Class;
+use outflow_core::message::{Seq, State};
+use outflow_core::name::Name;
+use outflow_core::runbook::Answered;
+use outflow_core::time::{Nanos, Wall};
+use outflow_mail::Address;
+use outflow_ports::draft::Draft;
+use outflow_ports::letter::{Content, Envelope};
+
+use crate::ask::{ask, on_disk};
+use crate::problem::Problem;
+use crate::state::ApiState;
+
+/// A canary is of no use later.
+const LIFE: Nanos = Nanos::from_secs(3_600);
+
+/// Canaries that were sent, by destination.
+#[derive(Debug, Default)]
+pub struct Canaries {
+    sent: BTreeMap<String, Vec<Seq>>,
+}
+
+impl Canaries {
+    /// Sends the canaries of a destination.
+    pub(super) async fn send(
+        &mut self,
+        state: &ApiState,
+        destination: &str,
+        now: Wall,
+    ) -> Result<(), Problem> {
+        let Some(canary) = state.book.start().runbook.canaries.get(destination) else {
+            return Ok(());
+        };
+        let submissions = draft(state, canary, now)?;
+        let given = ask(|then| state.intake.submit(submissions, then)).await??;
+        let seqs = given.iter().map(|given| given.seq).collect();
+        self.sent.insert(destination.to_owned(), seqs);
+        Ok(())
+    }
+
+    /// What became of those that are answered, by destination; each is told once.
+    pub(super) async fn answered(
+        &mut self,
+        state: &ApiState,
+    ) -> Result<BTreeMap<String, Answered>, Problem> {
+        let mut answered = BTreeMap::new();
+        for (place, seqs) in &self.sent {
+            let mut taken = 0;
+            for seq in seqs {
+                match became(state, *seq).await? {
+                    Some(Answered::Taken) => taken += 1,
+                    Some(Answered::Refused) => {
+                        answered.insert(place.clone(), Answered::Refused);
+                    }
+                    None => {}
+                }
+            }
+            if taken == seqs.len() {
+                answered.insert(place.clone(), Answered::Taken);
+            }
+        }
+        self.sent.retain(|place, _| !answered.contains_key(place));
+        Ok(answered)
+    }
+}
+
+/// What became of one canary; none as long as it is on its way. One that is put
+/// off was refused for now.
+async fn became(state: &ApiState, seq: Seq) -> Result<Option<Answered>, Problem> {
+    let live = ask(|then| state.query.message(seq, then)).await?;
+    let now = match live {
+        Some(live) if live.attempts > 0 && live.state != State::Sending => {
+            return Ok(Some(Answered::Refused));
+        }
+        Some(_) => return Ok(None),
+        None => {
+            let receipts = Arc::clone(&state.receipts);
+            on_disk(move || receipts.get(seq))
+                .await??
+                .map(|receipt| receipt.state)
+        }
+    };
+    Ok(match now {
+        Some(State::Delivered) => Some(Answered::Taken),
+        // A receipt may come a moment after the message is gone.
+        None => None,
+        Some(_) => Some(Answered::Refused),
+    })
+}
+
+fn draft(
+    state: &ApiState,
+    canary: &Canary,
+    now: Wall,
+) -> Result<Vec<outflow_ports::intake::Submission>, Problem> {
+    let address = |text: &String| {
+        let read = Address::parse(text);
+        read.map_err(|error| Problem::field("/canary", format!("{text:?}: {error}")))
+    };
+    let from = address(&canary.from)?;
+    let to: Result<Vec<Address>, Problem> = canary.to.iter().map(address).collect();
+    let to = to?;
+    let domain = from.domain().to_owned();
+    let content = Content {
+        message_id: state.naming.message_id(now, &domain),
+        date: now.0.div_euclid(1_000_000_000),
+        from: canary.from.clone(),
+        to: canary.to.clone(),
+        subject: Some("Canary".to_owned()),
+        text: Some("This message shows that mail arrives.".to_owned()),
+        ..Content::default()
+    };
+    let draft = Draft {
+        tenant: Name::from(CANARY),
+        class: Class::Critical,
+        campaign: None,
+        pool: canary.pool.clone(),
+        sender_domain: Name::from(domain.as_str()),
+        not_before: None,
+        expires_at: now + LIFE,
+        key: None,
+        fans_out: true,
+        engaged: None,
+        envelope: Envelope {
+            from: from.into_string(),
+            subject: content.subject.clone(),
+            ..Envelope::default()
+        },
+        body: content.to_bytes().into(),
+    };
+    let recipients = to.into_iter().map(Address::into_recipient);
+    Ok(draft.fan_out(recipients))
+}

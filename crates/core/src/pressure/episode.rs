@@ -1,0 +1,130 @@
+//! When accounts of a pool are blocked, and what the others may do then.
+//!
+//! An episode begins when the first account is blocked and ends when none is
+//! any more. If one is blocked again within a minute, the same episode goes on
+//! with the same caps: measured anew they would count the minutes in which the
+//! pool was held, and sink each time.
+//!
+//! Four exceptions keep the rule from doing harm:
+//! - an account that sent less than half of its fair share, a standby say, may
+//!   send its fair share;
+//! - no account is held below a tenth of its own rate (one a second if it has
+//!   none): there it is near no limit, and a quiet pool would be no use at all;
+//! - a pool that began to send only seconds ago is judged by its rate since then;
+//! - an account that is blocked for hours (a quota of the day) must not hold a
+//!   pool at what it did in the night: after ten minutes caps grow, by a tenth
+//!   of their first size each minute.
+
+use std::collections::BTreeSet;
+
+use super::MINUTE;
+use crate::handle::AccountId;
+use crate::time::{Mono, Nanos};
+
+/// For so long a cap stays as it was measured.
+const KEPT: Nanos = Nanos::from_secs(600);
+
+/// In such a time it then grows by its first size.
+const GROWS: Nanos = Nanos::from_secs(600);
+
+/// A pool is not judged by less than this.
+const SPAN_MIN: Nanos = Nanos::from_secs(5);
+
+/// The longest stretch that is not a whole minute.
+const SPAN_MAX: Nanos = Nanos::from_secs(59);
+
+/// What a pool did in the minute before one of its accounts was blocked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Before {
+    /// What all of its accounts sent.
+    pub count: u64,
+    /// How many there are.
+    pub accounts: u64,
+    /// For how long of the minute they did.
+    pub span: Nanos,
+}
+
+/// The accounts of a pool that are blocked.
+#[derive(Clone, Debug, Default)]
+pub struct Episode {
+    blocked: BTreeSet<AccountId>,
+    /// Counts up with each episode; 0 before the first.
+    number: u32,
+    began: Mono,
+    /// When the last account was let go.
+    ended: Mono,
+    /// What an account of the pool sent in the minute before, on average.
+    fair: u64,
+    /// For how long of that minute the pool was sending at all.
+    span: Nanos,
+}
+
+impl Episode {
+    /// An account is blocked. If it is the first, the pool says what it did
+    /// before.
+    pub fn block(&mut self, now: Mono, id: AccountId, before: impl FnOnce() -> Before) {
+        let was_on = self.is_on();
+        self.blocked.insert(id);
+        if was_on || (self.number > 0 && now.since(self.ended) < MINUTE) {
+            return;
+        }
+        self.number = self.number.wrapping_add(1).max(1);
+        self.began = now;
+        let before = before();
+        self.span = before.span.max(SPAN_MIN);
+        self.fair = self.in_a_minute(before.count / before.accounts.max(1));
+    }
+
+    /// An account is blocked no more, or has left the pool.
+    pub fn release(&mut self, now: Mono, id: AccountId) {
+        if self.blocked.remove(&id) && self.blocked.is_empty() {
+            self.ended = now;
+        }
+    }
+
+    /// Whether any account is blocked.
+    pub fn is_on(&self) -> bool {
+        !self.blocked.is_empty()
+    }
+
+    /// How many accounts are blocked.
+    pub fn blocked(&self) -> usize {
+        self.blocked.len()
+    }
+
+    /// Which episode it is.
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// When it began.
+    pub const fn began(&self) -> Mono {
+        self.began
+    }
+
+    /// What an account may send in a minute that sent `own` in the minute
+    /// before and is never held below `floor`.
+    pub fn allowed(&self, own: u64, floor: u64) -> u64 {
+        let own = self.in_a_minute(own);
+        let kept = if own.saturating_mul(2) < self.fair {
+            self.fair
+        } else {
+            own
+        };
+        kept.max(floor)
+    }
+
+    fn in_a_minute(&self, count: u64) -> u64 {
+        if self.span >= SPAN_MAX {
+            return count;
+        }
+        let scaled = u128::from(count) * u128::from(MINUTE.0) / u128::from(self.span.0.max(1));
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
+
+    /// How far caps have grown by now, in thousandths of their first size.
+    pub fn growth(&self, now: Mono) -> u64 {
+        let over = now.since(self.began).minus(KEPT);
+        1_000 + over.0 / (GROWS.0 / 1_000)
+    }
+}

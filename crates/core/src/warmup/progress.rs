@@ -1,0 +1,202 @@
+//! Where a sender stands in its plan.
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::{Plan, Quota};
+use crate::time::{NANOS_PER_SECOND, Wall};
+
+const DAY_NANOS: i64 = 86_400 * NANOS_PER_SECOND as i64;
+const MILLION: u128 = 1_000_000;
+
+/// What a day must hold to in order to count. Shares are in millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bar {
+    /// Of the quota, at least so much must be used.
+    pub used: u32,
+    /// Of attempts, at most so many may be put off.
+    pub deferred: u32,
+    /// Of attempts, at most so many may bounce.
+    pub bounced: u32,
+    /// Of accepted messages, at most so many may be complained of.
+    pub complained: u32,
+}
+
+/// Half of the quota used; 5 % put off, 2 % bounced, 0.1 % complained of.
+impl Default for Bar {
+    fn default() -> Self {
+        Self {
+            used: 500_000,
+            deferred: 50_000,
+            bounced: 20_000,
+            complained: 1_000,
+        }
+    }
+}
+
+/// What was counted of a sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Messages that were handed over.
+    pub attempts: u64,
+    /// Those that were taken.
+    pub accepted: u64,
+    /// Those that were put off.
+    pub deferred: u64,
+    /// Those that bounced.
+    pub bounced: u64,
+    /// Those that were complained of.
+    pub complained: u64,
+}
+
+impl Counted {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            attempts: self.attempts + other.attempts,
+            accepted: self.accepted + other.accepted,
+            deferred: self.deferred + other.deferred,
+            bounced: self.bounced + other.bounced,
+            complained: self.complained + other.complained,
+        }
+    }
+
+    /// Whether nothing happened.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What a day was worth.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Which day of the plan, from 0.
+    pub day: u32,
+    /// Which day of the calendar, counted from 1970-01-01.
+    pub date: i64,
+    /// Its quota.
+    pub quota: u32,
+    /// What was counted.
+    pub counted: Counted,
+    /// Whether the plan went on.
+    pub good: bool,
+    /// Why, or why not.
+    pub why: String,
+}
+
+/// Where a sender stands in its plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Which plan.
+    pub plan: String,
+    /// Which day of it, from 0; as many as it has when it is over.
+    pub day: u32,
+    /// Which day of the calendar, counted from 1970-01-01.
+    pub date: i64,
+    /// What was counted on it so far.
+    pub counted: Counted,
+    /// When it began.
+    pub started_at: Wall,
+    /// The day before.
+    pub yesterday: Option<Verdict>,
+}
+
+/// The day of the calendar.
+const fn date(now: Wall) -> i64 {
+    now.0.div_euclid(DAY_NANOS)
+}
+
+impl Progress {
+    /// At the beginning of a plan, or further on.
+    pub fn new(plan: &Plan, day: u32, now: Wall) -> Self {
+        Self {
+            plan: plan.name.clone(),
+            day: day.min(plan.days()),
+            date: date(now),
+            counted: Counted::default(),
+            started_at: now,
+            yesterday: None,
+        }
+    }
+
+    /// What may be sent today; none if the plan is over.
+    pub fn quota(&self, plan: &Plan) -> Option<Quota> {
+        plan.quota(self.day)
+    }
+
+    /// Adds what was counted since the last call. If a day has ended, it is
+    /// judged; a day on which nobody looked does not count. What was counted
+    /// across midnight is the old day's.
+    pub fn go_on(&mut self, plan: &Plan, bar: &Bar, now: Wall, more: Counted) -> Option<Verdict> {
+        self.counted = self.counted.plus(more);
+        let today = date(now);
+        // A clock that was set back tries the day again.
+        if today <= self.date {
+            return None;
+        }
+        let quota = self.quota(plan)?;
+        let counted = std::mem::take(&mut self.counted);
+        let (good, why) = judge(quota, bar, &counted);
+        let verdict = Verdict {
+            day: self.day,
+            date: self.date,
+            quota: quota.day,
+            counted,
+            good,
+            why,
+        };
+        self.day += u32::from(good);
+        self.date = today;
+        self.yesterday = Some(verdict.clone());
+        Some(verdict)
+    }
+}
+
+/// Whether a day counts, and why.
+fn judge(quota: Quota, bar: &Bar, counted: &Counted) -> (bool, String) {
+    let Counted {
+        attempts,
+        accepted,
+        deferred,
+        bounced,
+        complained,
+    } = *counted;
+    let share = |part: u64, whole: u64, most: u32| {
+        u128::from(part) * MILLION > u128::from(most) * u128::from(whole)
+    };
+    let faults = [
+        (
+            share(deferred, attempts, bar.deferred),
+            deferred,
+            attempts,
+            "put off",
+        ),
+        (
+            share(bounced, attempts, bar.bounced),
+            bounced,
+            attempts,
+            "bounced",
+        ),
+        (
+            share(complained, accepted, bar.complained),
+            complained,
+            accepted,
+            "complained of",
+        ),
+    ];
+    if let Some((_, part, whole, what)) = faults.into_iter().find(|(is_so, ..)| *is_so) {
+        return (
+            false,
+            format!("{part} of {whole} were {what}: the day is tried again"),
+        );
+    }
+    let used = u128::from(attempts) * MILLION >= u128::from(bar.used) * u128::from(quota.day);
+    let said = format!("{attempts} of {} were sent", quota.day);
+    match used {
+        true => (true, format!("{said}, and went well")),
+        false => (
+            false,
+            format!("{said}: too few to tell, so the day is tried again"),
+        ),
+    }
+}
