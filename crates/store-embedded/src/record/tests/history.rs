@@ -192,7 +192,7 @@ fn a_record_without_history_gets_one() {
     connection
         .execute_batch(
             "DROP TABLE history; DROP TABLE history_rates; DROP TABLE history_size; \
-             PRAGMA user_version = 1",
+             PRAGMA user_version = 2",
         )
         .unwrap();
     drop(connection);

@@ -199,7 +199,10 @@ fn an_earlier_record_is_brought_up() {
     open(&scratch.file()).close();
     let connection = Connection::open(scratch.file()).unwrap();
     connection
-        .execute_batch("DROP TABLE suppressions; PRAGMA user_version = 1;")
+        .execute_batch(
+            "DROP TABLE suppressions; DROP TABLE history; DROP TABLE history_rates; \
+             DROP TABLE history_size; PRAGMA user_version = 1;",
+        )
         .unwrap();
     drop(connection);
     let record = open(&scratch.file());

@@ -74,7 +74,7 @@ fn formats_of_others_are_refused() {
         opened(),
         Err(RecordError::Newer {
             found: 99,
-            known: 2
+            known: 3
         })
     ));
     assert!(matches!(
