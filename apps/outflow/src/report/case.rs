@@ -91,7 +91,8 @@ impl Case {
         let end = spells.last().map(|(_, to)| *to);
         let concerned = changes.iter().filter(|it| it.concerns(destination));
         let concerned = concerned.filter(|it| it.at >= period.since && it.at < period.until);
-        let mut own: Vec<Change> = concerned.cloned().collect();
+        // The audit comes newest first; of one moment the order stays.
+        let mut own: Vec<Change> = concerned.rev().cloned().collect();
         own.sort_by_key(|change| change.at);
         if let Some(start) = start {
             own.retain(|change| change.at >= start - LED_TO);
@@ -168,7 +169,15 @@ impl Case {
         self.lowest = flowing.reduce(lower).or(steps.first().copied());
         self.recovered = match self.limit_before {
             _ if self.is_ongoing => None,
-            Some(before) => back(&steps, BACK * before, period.until).map(|at| at.max(end)),
+            Some(before) => {
+                // A limit far above all that was sent need not come back.
+                let used = match self.before.length {
+                    0 => before,
+                    _ => self.before.peak.min(before),
+                };
+                let back = back(&steps, BACK * used, period.until);
+                back.map(|at| self.used_again(at).max(end))
+            }
             None => Some(end),
         };
         let over = self.recovered.unwrap_or(period.until);
@@ -177,6 +186,16 @@ impl Case {
         let accepted: u64 = points.map(|point| point.accepted).sum();
         let usual = self.before.rate * (over - start) as f64 / SECOND as f64;
         self.later = (usual as u64).saturating_sub(accepted);
+    }
+
+    /// When as much was taken as before, if that is soon after the limit was
+    /// back: a rate is not used at once. If it is not, there was no demand.
+    fn used_again(&self, back: i64) -> i64 {
+        let step = self.series.step;
+        let enough = BACK * self.before.rate * step as f64 / SECOND as f64;
+        let mut points = self.series.between(back - step + 1, back + STAYS);
+        let again = points.find(|point| point.accepted as f64 >= enough);
+        again.map_or(back, |point| point.at.max(back))
     }
 
     /// The part of the period in which it happened, with what came before and
@@ -195,7 +214,7 @@ impl Case {
             None if !self.spells.is_empty() => period.until,
             _ => last,
         };
-        let margin = ((last - first) / 4).clamp(5 * MINUTE, 2 * HOUR);
+        let margin = ((last - first) / 4).clamp(2 * MINUTE, 2 * HOUR);
         Period {
             since: (first - margin).max(period.since),
             until: (last + margin).min(period.until),

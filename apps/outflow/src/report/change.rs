@@ -136,8 +136,11 @@ fn rates(action: &str, detail: &Value) -> (Option<f64>, Option<f64>) {
         ),
         false => (detail.get("from"), detail.get("to")),
     };
-    let stopped = (action == "limit.stopped").then_some(0.0);
-    (pair.0.and_then(rate), pair.1.and_then(rate).or(stopped))
+    let stopped = |word: &str| (action == word).then_some(0.0);
+    (
+        stopped("limit.resumed").or_else(|| pair.0.and_then(rate)),
+        stopped("limit.stopped").or_else(|| pair.1.and_then(rate)),
+    )
 }
 
 /// A rate as a number or as people write it.
@@ -182,6 +185,7 @@ fn evidence(detail: &Value) -> String {
     let code = number("code").filter(|code| *code > 0);
     let code = code.map_or(String::new(), |code| format!(", last with {code}"));
     match (number("refused"), number("of"), evidence) {
+        (_, Some(0), _) => String::new(),
         (Some(refused), Some(of), _) => format!("{refused} of {of} refused{code}"),
         (_, _, Value::String(text)) => text.clone(),
         (_, _, Value::Null) => String::new(),

@@ -335,7 +335,7 @@ fn limit(out: &mut String, case: &Case, frame: &Frame) {
          stroke-dasharray=\"8 4\"/>"
     );
     // The numbers that matter, where they hold: at the beginning and at the least.
-    let first = steps.first().copied();
+    let first = steps.first().copied().filter(|(_, rate)| *rate > 0.0);
     let least = case.lowest.filter(|(at, _)| *at >= since && *at < until);
     for (at, rate) in first
         .into_iter()

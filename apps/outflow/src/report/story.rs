@@ -111,7 +111,7 @@ impl Story {
         cases.sort_by_key(|case| (case.spells.is_empty(), std::cmp::Reverse(case.refused)));
         let within = |change: &Change| change.at >= period.since && change.at < period.until;
         let told = |change: &Change| cases.iter().any(|it| change.concerns(&it.destination));
-        let changes = entries.iter().map(Change::of);
+        let changes = entries.iter().rev().map(Change::of);
         let mut others: Vec<Change> = changes
             .filter(|it| within(it) && it.matters() && !told(it))
             .collect();

@@ -38,6 +38,31 @@ fn an_incident_has_a_beginning_an_answer_and_an_end() {
     assert_eq!(others, ["b"], "tokens change nothing about the flow");
 }
 
+/// A limit that is back is not used at once.
+#[test]
+fn recovery_is_when_as_much_is_taken_as_before() {
+    let (mut history, entries) = incident();
+    for slice in &mut history.slices {
+        let minute = (slice.at - NOON) / MINUTE;
+        if slice.destination == "isp:google" && (120..125).contains(&minute) {
+            *slice = super::slice(minute, "isp:google", 1_200, 0);
+        }
+    }
+    let story = story(&history, &entries, Some(0));
+    let case = &story.cases[0];
+    assert_eq!(case.recovered, Some(NOON + 125 * MINUTE));
+    assert_eq!(case.phases.last().unwrap().kind, Kind::Recovering);
+}
+
+/// A policy far above all that was sent says nothing about what is needed.
+#[test]
+fn a_limit_is_back_when_it_allows_what_was_sent_before() {
+    let (mut history, _) = incident();
+    history.rates = vec![rate(-1, 1_000.0), rate(61, 5.0), rate(120, 60.0)];
+    let story = story(&history, &[turn(61, "limit.cut", 1_000.0, 5.0)], Some(0));
+    assert_eq!(story.cases[0].recovered, Some(NOON + 120 * MINUTE + AT));
+}
+
 /// Who answers late has not recovered before.
 #[test]
 fn a_late_answer_is_no_early_recovery() {
@@ -52,8 +77,8 @@ fn a_late_answer_is_no_early_recovery() {
             );
         }
     }
-    history.rates = vec![rate(-1, 40.0), rate(90, 5.0), rate(130, 40.0)];
-    let story = story(&history, &[turn(90, "limit.cut", 40.0, 5.0)], Some(0));
+    history.rates = vec![rate(-1, 40.0), rate(90, 1.0), rate(130, 40.0)];
+    let story = story(&history, &[turn(90, "limit.cut", 40.0, 1.0)], Some(0));
     assert_eq!(story.cases[0].recovered, Some(NOON + 130 * MINUTE + AT));
     history.rates.truncate(1);
     let story = super::story(&history, &[], Some(0));
@@ -149,6 +174,10 @@ fn a_mitigation_by_a_person_is_an_answer() {
         json!({ "from": 5 }),
     ));
     assert_eq!((stopped.from, stopped.to), (Some(5.0), Some(0.0)));
+    let resumed = json!({ "from": 0.000011, "to": 3, "evidence": { "refused": 0, "of": 0 } });
+    let resumed = Change::of(&entry(1, "rule:control", "limit.resumed", "x", resumed));
+    assert_eq!((resumed.from, resumed.to), (Some(0.0), Some(3.0)));
+    assert_eq!(resumed.evidence, "");
     for detail in [
         json!(null),
         json!([]),

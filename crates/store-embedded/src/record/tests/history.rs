@@ -7,7 +7,7 @@ use outflow_ports::history::{Attempts, History, RateInForce, Refusal, SLICE_S, S
 use rusqlite::Connection;
 
 use super::{Scratch, ago, eventually};
-use crate::record::{Record, RecordSettings};
+use crate::record::{Record, RecordSettings, schema};
 
 /// A full minute.
 const START: i64 = 1_790_000_040;
@@ -190,10 +190,12 @@ fn a_record_without_history_gets_one() {
     drop(open(&scratch.file()));
     let connection = Connection::open(scratch.file()).unwrap();
     connection
-        .execute_batch(
-            "DROP TABLE history; DROP TABLE history_rates; DROP TABLE history_size; \
-             PRAGMA user_version = 2",
-        )
+        .execute_batch("DROP TABLE history; DROP TABLE history_rates; DROP TABLE history_size")
+        .unwrap();
+    // They came with the last format.
+    let before = schema::FORMAT - 1;
+    connection
+        .pragma_update(None, "user_version", before)
         .unwrap();
     drop(connection);
     let record = open(&scratch.file());

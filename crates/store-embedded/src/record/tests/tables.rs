@@ -4,7 +4,7 @@ use outflow_core::message::State;
 use rusqlite::Connection;
 
 use super::{Scratch, open, receipt};
-use crate::record::{Record, RecordError, RecordSettings, verify};
+use crate::record::{Record, RecordError, RecordSettings, schema, verify};
 
 fn filled(scratch: &Scratch) -> Connection {
     let record = open(&scratch.file());
@@ -74,7 +74,7 @@ fn formats_of_others_are_refused() {
         opened(),
         Err(RecordError::Newer {
             found: 99,
-            known: 3
+            known: schema::FORMAT
         })
     ));
     assert!(matches!(
