@@ -221,9 +221,10 @@ fn an_incident_goes_by_the_book_also_over_a_kill() {
     ] {
         assert!(audited(&mut client, action) >= 1, "{action}");
     }
-    let canaries = get(&mut client, "/messages?tenant=canary&state=delivered");
-    let canaries = canaries["messages"].as_array().unwrap().len();
-    assert!(canaries >= 2, "one before each step: {canaries}");
+    wait_for("a canary before each step", || {
+        let canaries = get(&mut client, "/messages?tenant=canary&state=delivered");
+        (canaries["messages"].as_array().unwrap().len() == 2).then_some(())
+    });
     let last = json!({ "class": "critical", "to": "last@gmail.com" });
     let id = submit(&mut client, last);
     assert_eq!(show(&mut client, &id)["pool"], "default");
