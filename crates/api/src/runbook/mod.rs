@@ -28,7 +28,7 @@ use crate::ask::{ask, on_disk};
 use crate::book::StartValues;
 use crate::changes::Edit;
 use crate::events::{Notice, NoticeKind};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::state::ApiState;
 use crate::warm_ups;
 use acts::Rated;
@@ -348,6 +348,10 @@ fn alert(state: &ApiState, incident: &Incident) {
 }
 
 fn told(state: &ApiState, what: &str, problem: &Problem) {
+    // On the way down everybody hears so already.
+    if problem.code() == Code::Closing {
+        return;
+    }
     let text = format!("{what}: {}", problem.clone().body().detail);
     state.telemetry.emit(&Event::Noted {
         level: Level::Error,
