@@ -172,8 +172,6 @@ async fn what_is_over_the_quota_goes_to_the_pool_that_is_warm() {
         waiting: [0, 0, 3, 0],
         in_flight: 0,
         sessions: 1,
-        broken: 0,
-        half_open: 0,
         sent: 100,
         waiting_on: vec![Obstacle::Limit {
             key: Arc::new(key.parse().unwrap()),
