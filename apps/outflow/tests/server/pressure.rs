@@ -140,7 +140,7 @@ fn an_account_that_fails_is_left_alone_and_comes_back() {
     });
     let state = metric(&mut client, "outflow_breaker_state{lane=");
     assert!(state.is_some(), "there is a metric");
-    let mended = json!({ "sandbox": {} });
+    let mended = json!({ "sandbox": { "failures": [] } });
     let answer = client.call("PATCH", "/api/v1/accounts/main", Some(&mended));
     assert_eq!(answer.unwrap().status, 200);
     for id in &ids {

@@ -43,7 +43,8 @@ async fn broken_and_restored_accounts_are_in_the_audit() {
         .collect();
     let wanted = [("account.restored", "ses-1"), ("account.broken", "ses-1")];
     assert_eq!(seen, wanted, "{audit}");
-    let first = entries.last().unwrap();
+    let first = entries.iter().find(|it| it["action"] == "account.broken");
+    let first = first.unwrap();
     assert_eq!(first["detail"]["why"], "failures");
     assert_eq!(first["detail"]["destination"], "isp:google");
 }
