@@ -11,6 +11,7 @@
 //! (what a node hands over), `probe` (what the world asks), `script` (what goes wrong), `sabotage`
 //! (what is broken on purpose), then this.
 
+mod alerts;
 mod cast;
 pub mod clock;
 mod dispatch;
@@ -31,7 +32,6 @@ use std::collections::{BTreeMap, BinaryHeap};
 use outflow_core::account::AccountSpec;
 use outflow_core::destination::Destination;
 use outflow_core::engine::Settings;
-use outflow_core::engine::action::Alert;
 use outflow_core::engine::event::Event;
 use outflow_core::handle::FlowId;
 use outflow_core::message::Seq;
@@ -51,7 +51,7 @@ use crate::memory::ledger::{MemoryLedger, Settings as LedgerSettings, WorldClock
 use crate::network::Network;
 use crate::random::Random;
 use crate::scenario::{PressureText, Scenario};
-use crate::trace::{Answered, FlowNo, MessageNo, NodeNo, Observer, Trace, Violation};
+use crate::trace::{FlowNo, MessageNo, NodeNo, Observer, Trace, Violation};
 use crate::traffic::{Arrival, Traffic};
 
 /// Messages that reach a node in one batch at most.
@@ -286,28 +286,6 @@ impl<'a, O: Observer> World<'a, O> {
         self.acknowledgements(number);
         self.written(number);
         self.handed(number, &now);
-    }
-
-    /// Deliveries that a node gave up.
-    fn alerts(&mut self, number: usize) {
-        loop {
-            let Some(player) = self.players.get_mut(number) else {
-                return;
-            };
-            let Some(alert) = player.node.as_mut().and_then(|node| node.next_alert()) else {
-                return;
-            };
-            if let Alert::WorkerLost { permit } = alert
-                && let Some(attempt) = player.attempts.remove(&permit)
-            {
-                self.tell(&Trace::Replied {
-                    node: number as NodeNo,
-                    message: attempt.message,
-                    attempt: attempt.attempt,
-                    answer: Answered::Uncertain,
-                });
-            }
-        }
     }
 
     /// Batches that became durable, or did not.

@@ -78,6 +78,8 @@ pub(super) struct Account {
     pub settling: bool,
     /// Where its replies are counted, once there was one.
     pub tallies: Option<Places>,
+    /// Until when the far end last asked us to wait.
+    pub asked_until: Option<Mono>,
     /// What it sent lately, and what it is held to.
     capped: Capped,
     /// The one message that its breaker let through is under way.

@@ -21,10 +21,13 @@ use crate::policy::scope_set::ScopeSet;
 use crate::policy::text::Part;
 use crate::reply::Reply;
 use crate::tally::Counter;
-use crate::time::Now;
+use crate::time::{Nanos, Now};
 
 /// What is learnt of something that nothing else limits never exceeds this.
 const MOST: Rate = Rate::per_second(100_000);
+/// A far end that asks us to wait within this time of the last wait has more to
+/// say than that.
+const ASKED_LATELY: Nanos = Nanos::from_secs(15 * 60);
 /// The slowest rate at which learning begins.
 const SLOWEST_START: f64 = 1.0 / 60.0;
 
@@ -49,7 +52,7 @@ impl Engine {
             Reply::Said { code, .. } => *code,
             Reply::Network { .. } | Reply::Uncertain => 0,
         };
-        let signal = self.signal(permit, outcome, code);
+        let signal = self.signal(now, permit, outcome, code);
         let is_refused = matches!(signal, Signal::Refused { .. });
         let is_held = outcome.action == Reaction::Pause
             && outcome.class == ReplyClass::Authentication
@@ -89,14 +92,18 @@ impl Engine {
     }
 
     /// What a reply says about the rate. Where the far end says for how long to
-    /// stay away, that is done; only the first to hear it counts as refused,
-    /// since the others were on their way already.
-    fn signal(&self, permit: &Permit, outcome: &Outcome, code: u16) -> Signal {
+    /// stay away, that is done and says it all. If it must say so again soon, it
+    /// counts as refused too; but only to the first that hears it, since the
+    /// others were on their way already.
+    fn signal(&self, now: &Now, permit: &Permit, outcome: &Outcome, code: u16) -> Signal {
         let signal = Signal::of(outcome, code);
         let account = self.counter.desk.account(permit.account);
-        let is_blocked = account.is_some_and(|account| account.blocked_until.is_some());
+        let is_again = account.is_some_and(|account| {
+            let lately = account.asked_until.map(|until| now.mono.since(until));
+            account.blocked_until.is_none() && lately.is_some_and(|since| since < ASKED_LATELY)
+        });
         match signal {
-            Signal::Refused { .. } if outcome.retry_after.is_some() && is_blocked => Signal::Silent,
+            Signal::Refused { .. } if outcome.retry_after.is_some() && !is_again => Signal::Silent,
             signal => signal,
         }
     }

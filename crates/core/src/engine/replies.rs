@@ -171,6 +171,9 @@ impl Engine {
             self.note_block(now, permit.account, wait);
             self.tell_fleet(permit.account, wait);
             let until = now.mono + wait;
+            if let Some(account) = self.counter.desk.account_mut(permit.account) {
+                account.asked_until = account.asked_until.max(Some(until));
+            }
             self.counter.desk.block(now.mono, permit.account, until);
         }
         if outcome.verdict == Verdict::Misconfigured

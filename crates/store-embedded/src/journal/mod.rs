@@ -1,6 +1,6 @@
 //! The journal: the truth about live messages, in append-only segments.
 //!
-//! Reading order: `place`, `frame`, `codec`, `words`, `entry` (what is
+//! Reading order: `place`, `frame`, `codec`, `words`, `kinds`, `entry` (what is
 //! written); `segment` (where); `task` (what is to be written), `encode`,
 //! `files` (new segments and spare ones), `writer` (group commit).
 
@@ -9,6 +9,7 @@ pub(crate) mod encode;
 pub(crate) mod entry;
 pub(crate) mod files;
 pub(crate) mod frame;
+pub(crate) mod kinds;
 pub(crate) mod place;
 pub(crate) mod segment;
 pub(crate) mod task;

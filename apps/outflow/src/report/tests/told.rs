@@ -10,7 +10,10 @@ fn an_incident_is_told_like_this() {
     let (history, entries) = incident();
     let story = story(&history, &entries, Some(0));
     let told = markdown::report(&story, &["report-1-isp-google.svg".to_owned()]);
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/report/tests/incident.md");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/src/report/tests/incident.golden"
+    );
     if std::env::var_os("OUTFLOW_BLESS").is_some() {
         std::fs::write(path, &told).unwrap();
     }

@@ -39,6 +39,7 @@ impl Desk {
         let blocked_until = block.map(|&(at, _)| at);
         let old = self.account(id);
         let paused = old.is_some_and(|old| old.paused);
+        let asked_until = old.and_then(|old| old.asked_until);
         let holdups = old.map(|old| old.holdups).unwrap_or_default();
         let capped = old.map(|old| old.capped.clone()).unwrap_or_default();
         let probing = old.is_some_and(|old| old.probing);
@@ -55,6 +56,7 @@ impl Desk {
                 holdups,
                 settling: true,
                 tallies: None,
+                asked_until,
                 capped,
                 probing,
             });

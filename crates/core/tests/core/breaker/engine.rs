@@ -39,7 +39,11 @@ impl World {
             wall: Wall(1_000_000_000_000_000_000),
             entropy: Entropy(1),
         };
-        let settings = Settings::default();
+        // What is learnt from refusals would come first.
+        let settings = Settings {
+            learns: false,
+            ..Settings::default()
+        };
         Self {
             engine: Engine::new(settings, Policies::default(), Start::Fresh, &now),
             now,
