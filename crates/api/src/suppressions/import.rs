@@ -50,6 +50,15 @@ pub struct Imported {
     errors: Vec<WrongLine>,
 }
 
+impl Imported {
+    /// Why the first line was not taken, if none was.
+    fn nothing_but_errors(&self) -> Option<String> {
+        let is_all = self.added + self.known == 0;
+        let first = self.errors.first().filter(|_| is_all)?;
+        Some(format!("line {}: {}", first.line, first.error))
+    }
+}
+
 /// A line that was not taken.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WrongLine {
@@ -132,6 +141,9 @@ pub async fn import(
         .audit(&may.name, "suppressions.import", target.to_owned(), detail)
         .await?;
     written?;
+    if let Some(first) = imported.nothing_but_errors() {
+        return Err(Problem::field("", first));
+    }
     Ok((StatusCode::ACCEPTED, Json(imported)))
 }
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::edit::SuppressionsChanged;
-use super::view::SuppressionReason;
+use super::view::{SuppressionReason, wrong_choice};
 use crate::ask::on_disk;
 use crate::auth::{Caller, May, OperateOwn};
 use crate::extract::Body;
@@ -52,6 +52,7 @@ pub struct UndoForm {
 
 /// What becomes of held entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = SuppressionDecision)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// They are in force.
@@ -66,7 +67,6 @@ pub enum Decision {
 #[serde(deny_unknown_fields)]
 pub struct ReviewForm {
     /// What becomes of them.
-    #[schema(inline)]
     decision: Decision,
     /// Entries that this destination taught; all of them unless told.
     #[schema(value_type = Option<DestinationText>)]
@@ -101,6 +101,7 @@ pub async fn undo(
         let detail = "name a time, or a destination: all of the list is never undone at once";
         return Err(Problem::field("/since", detail));
     }
+    check(form.tenant.as_deref(), form.destination.as_deref())?;
     let filter = SuppressionFilter {
         tenant: may.tenant_or(form.tenant)?,
         reason: Some(form.reason.map_or(Reason::HardBounce, Reason::from)),
@@ -132,6 +133,7 @@ pub async fn review(
     State(state): State<ApiState>,
     Body(form): Body<ReviewForm>,
 ) -> Result<Json<SuppressionsChanged>, Problem> {
+    check(form.tenant.as_deref(), form.destination.as_deref())?;
     let filter = SuppressionFilter {
         tenant: may.tenant_or(form.tenant)?,
         is_held: Some(true),
@@ -151,6 +153,13 @@ pub async fn review(
         dry_run: form.dry_run,
     };
     what.carry_out(&state, &may).await.map(Json)
+}
+
+fn check(tenant: Option<&str>, destination: Option<&str>) -> Result<(), Problem> {
+    match wrong_choice(tenant, destination) {
+        Some((field, wrong)) => Err(Problem::field(&format!("/{field}"), wrong)),
+        None => Ok(()),
+    }
 }
 
 /// A change to all entries that match.

@@ -138,6 +138,10 @@ impl SuppressionQuery {
             Some(Ok(Stamp(at))) => Ok(Some(at)),
             None => Ok(None),
         };
+        let (tenant, destination) = (self.tenant.as_deref(), self.destination.as_deref());
+        if let Some((field, wrong)) = wrong_choice(tenant, destination) {
+            return Err(bad(format!("{field}: {wrong}")));
+        }
         let recipient = self.recipient.as_deref().map(canonical).transpose();
         Ok(SuppressionFilter {
             tenant: caller.tenant_or(self.tenant.clone())?,
@@ -156,6 +160,26 @@ impl SuppressionQuery {
 pub fn canonical(text: &str) -> Result<String, String> {
     let address = Address::parse(text.trim()).map_err(|wrong| wrong.to_string())?;
     Ok(address.as_str().to_ascii_lowercase())
+}
+
+/// Why nobody can be chosen by this tenant and this destination: which field is
+/// wrong, and how.
+pub fn wrong_choice(
+    tenant: Option<&str>,
+    destination: Option<&str>,
+) -> Option<(&'static str, String)> {
+    if let Some(Err(wrong)) = tenant.map(bounded::name) {
+        return Some(("tenant", wrong.to_string()));
+    }
+    let is_kind = |kind: &str| ["isp", "carrier", "push", "host", "domain"].contains(&kind);
+    let is_sound = |text: &str| {
+        text.split_once(':').is_some_and(|(kind, name)| {
+            is_kind(kind) && bounded::name(name).is_ok() && !name.contains(char::is_whitespace)
+        })
+    };
+    let detail = "a destination is written KIND:NAME, as in isp:google";
+    let wrong = destination.filter(|text| !is_sound(text));
+    wrong.map(|_| ("destination", detail.to_owned()))
 }
 
 /// The tenant of a new entry: the caller's own, else the one that is named,
