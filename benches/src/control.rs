@@ -12,6 +12,7 @@ use serde_json::Value;
 /// What to run.
 pub struct Wanted {
     pub alone: bool,
+    pub engine: bool,
     pub others: bool,
     pub only: Option<String>,
     pub rates: Vec<f64>,
@@ -34,7 +35,11 @@ pub fn run(wanted: Wanted) -> io::Result<Value> {
     if let Some(only) = &wanted.only {
         providers.retain(|named| named.name.contains(only.as_str()));
     }
-    let rules = if wanted.alone {
+    let rules = if wanted.engine {
+        // Its sessions are request slots: connections are nothing it counts.
+        providers.retain(|named| named.provider.connections.is_none());
+        vec![Rule::Seek, Rule::Engine]
+    } else if wanted.alone {
         vec![Rule::Seek]
     } else {
         Rule::ALL.to_vec()
@@ -60,5 +65,9 @@ pub fn run(wanted: Wanted) -> io::Result<Value> {
 }
 
 fn told(row: &Row) -> String {
-    format!("{} at {}/s from x{}", row.title, row.full, row.start)
+    let rule = row.rule.title();
+    format!(
+        "{rule}: {} at {}/s from x{}",
+        row.title, row.full, row.start
+    )
 }

@@ -66,6 +66,9 @@ enum Bench {
         /// Only the controller.
         #[arg(long)]
         alone: bool,
+        /// The whole engine beside the controller.
+        #[arg(long)]
+        engine: bool,
         /// Also providers for which no target is stated.
         #[arg(long)]
         others: bool,
@@ -195,6 +198,7 @@ fn run(bench: Bench) -> io::Result<Option<Value>> {
         Bench::Fairness { small, only } => fairness::run(!small, only.as_deref()),
         Bench::Control {
             alone,
+            engine,
             others,
             only,
             rates,
@@ -202,6 +206,7 @@ fn run(bench: Bench) -> io::Result<Option<Value>> {
             hours,
         } => control::run(control::Wanted {
             alone,
+            engine,
             others,
             only,
             rates,

@@ -1,15 +1,16 @@
 //! Far ends with hidden limits, and senders that must find them.
 //!
 //! One sender, one provider, as many messages as the sender cares to send, a
-//! day of virtual time. There is no queue and no engine here: what is measured
-//! is how well a rule for the rate finds a limit that nobody tells it, beside a
+//! day of virtual time. What is measured is how well a rule for the rate, or the
+//! whole engine, finds a limit that nobody tells it, beside a
 //! sender that knows everything. Runs go from event to event, so a day at 100
 //! a second takes about a second.
 //!
 //! In reading order: [`spec`] is a provider as data, [`library`] those that
 //! ship; [`provider`] (with [`standing`]) answers; [`oracle`] is the all-knowing
 //! sender; [`sender`] are the rules to compare; [`retries`] and [`links`] are
-//! what a sender needs besides; [`run`] is one run, [`table`] many side by side.
+//! what a sender needs besides; [`run`] is one run without a queue and an engine,
+//! [`whole`] one with them, [`table`] many side by side.
 
 pub mod library;
 pub mod links;
@@ -21,3 +22,4 @@ pub mod sender;
 pub mod spec;
 pub mod standing;
 pub mod table;
+pub mod whole;

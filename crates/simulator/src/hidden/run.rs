@@ -11,6 +11,7 @@ use super::provider::{Answer, Provider};
 use super::retries::{Retries, Tried};
 use super::sender::{Rule, Sender, gap};
 use super::spec::ProviderSpec;
+use super::whole;
 use crate::random::Random;
 
 /// From when on a sender is expected to have found the limit.
@@ -57,11 +58,12 @@ pub struct Figures {
     pub epochs: u32,
 }
 
+/// What is counted on the way.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    attempts: u64,
-    delivered: u64,
-    refused: u64,
+pub(super) struct Counts {
+    pub(super) attempts: u64,
+    pub(super) delivered: u64,
+    pub(super) refused: u64,
 }
 
 struct InFlight {
@@ -91,6 +93,10 @@ pub fn run(case: &Case) -> Figures {
 
 /// Runs `case`, and shows the sender to `look` once a minute.
 pub fn watch(case: &Case, mut look: impl FnMut(Nanos, &Sender)) -> Figures {
+    let cap = CAP.max(case.start) * case.full;
+    if case.rule == Rule::Engine {
+        return whole::run(case, cap).unwrap_or_default();
+    }
     let random = Random::named(case.seed, "provider", 0);
     let latency = case
         .provider
@@ -99,7 +105,6 @@ pub fn watch(case: &Case, mut look: impl FnMut(Nanos, &Sender)) -> Figures {
             Nanos((f64::from(spec.max) / case.full * NANOS_PER_SECOND as f64) as u64)
         });
     let start = case.start * case.full;
-    let cap = CAP.max(case.start) * case.full;
     let mut run = Run {
         case,
         provider: Provider::new(case.provider.clone(), case.full, case.starts_at, random),
@@ -112,7 +117,8 @@ pub fn watch(case: &Case, mut look: impl FnMut(Nanos, &Sender)) -> Figures {
         converged: Counts::default(),
     };
     run.go(&mut look);
-    run.figures()
+    let epochs = run.sender.controller().epoch();
+    figures(case, run.all, run.converged, epochs)
 }
 
 impl Run<'_> {
@@ -240,20 +246,20 @@ impl Run<'_> {
             add(&mut self.converged);
         }
     }
+}
 
-    fn figures(&self) -> Figures {
-        let case = self.case;
-        let could = |from| {
-            oracle::delivered(&case.provider, case.full, case.starts_at, from, case.length).max(1.0)
-        };
-        let deferred = |counts: Counts| counts.refused as f64 / counts.attempts.max(1) as f64;
-        Figures {
-            share: self.all.delivered as f64 / could(Nanos::ZERO),
-            share_converged: self.converged.delivered as f64 / could(CONVERGED_AFTER),
-            deferred: deferred(self.all),
-            deferred_converged: deferred(self.converged),
-            attempts: self.all.attempts,
-            epochs: self.sender.controller().epoch(),
-        }
+/// The figures of a run.
+pub(super) fn figures(case: &Case, all: Counts, converged: Counts, epochs: u32) -> Figures {
+    let could = |from| {
+        oracle::delivered(&case.provider, case.full, case.starts_at, from, case.length).max(1.0)
+    };
+    let deferred = |counts: Counts| counts.refused as f64 / counts.attempts.max(1) as f64;
+    Figures {
+        share: all.delivered as f64 / could(Nanos::ZERO),
+        share_converged: converged.delivered as f64 / could(CONVERGED_AFTER),
+        deferred: deferred(all),
+        deferred_converged: deferred(converged),
+        attempts: all.attempts,
+        epochs,
     }
 }

@@ -22,10 +22,12 @@ pub enum Rule {
     Incident,
     /// The controller.
     Seek,
+    /// The whole engine, which reads what is said in words.
+    Engine,
 }
 
 impl Rule {
-    /// All of them.
+    /// All that are only a rule.
     pub const ALL: [Self; 5] = [
         Self::Fixed,
         Self::Backoff,
@@ -42,6 +44,7 @@ impl Rule {
             Self::Halve => "halve for 90 min",
             Self::Incident => "halve, +10 % per 10 min",
             Self::Seek => "controller",
+            Self::Engine => "engine",
         }
     }
 
@@ -53,6 +56,7 @@ impl Rule {
             Self::Halve => "halve_90_min",
             Self::Incident => "incident",
             Self::Seek => "controller",
+            Self::Engine => "engine",
         }
     }
 }
@@ -100,13 +104,13 @@ impl Sender {
                 let halved = self.halved_at.is_some_and(|at| now.minus(at) < HALVED_FOR);
                 Pace::Flow(if halved { 0.5 * self.start } else { self.start })
             }
-            Rule::Incident | Rule::Seek => self.controller.pace(&self.now(now)),
+            Rule::Incident | Rule::Seek | Rule::Engine => self.controller.pace(&self.now(now)),
         }
     }
 
     /// A message was sent.
     pub fn sent(&mut self, now: Nanos) {
-        if matches!(self.rule, Rule::Incident | Rule::Seek) {
+        if matches!(self.rule, Rule::Incident | Rule::Seek | Rule::Engine) {
             let now = self.now(now);
             self.controller.sent(&now);
         }
@@ -135,7 +139,7 @@ impl Sender {
                 let now = self.now(now);
                 self.controller.replied(&now, Mono(sent_at.0), signal);
             }
-            Rule::Seek => {
+            Rule::Seek | Rule::Engine => {
                 let now = self.now(now);
                 self.controller.replied(&now, Mono(sent_at.0), signal);
             }
@@ -146,7 +150,9 @@ impl Sender {
     pub fn next_wake(&self) -> Option<Nanos> {
         match self.rule {
             Rule::Fixed | Rule::Backoff | Rule::Halve => None,
-            Rule::Incident | Rule::Seek => self.controller.next_wake().map(|at| Nanos(at.0)),
+            Rule::Incident | Rule::Seek | Rule::Engine => {
+                self.controller.next_wake().map(|at| Nanos(at.0))
+            }
         }
     }
 

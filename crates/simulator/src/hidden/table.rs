@@ -51,7 +51,7 @@ pub struct Row {
 impl Row {
     /// Whether the controller must reach the targets and does not.
     pub fn misses(&self) -> bool {
-        self.rule == Rule::Seek
+        matches!(self.rule, Rule::Seek | Rule::Engine)
             && (self.figures.share_converged < SHARE_LEAST
                 || self.figures.deferred_converged >= DEFERRED_MOST)
     }
