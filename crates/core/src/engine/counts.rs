@@ -98,6 +98,10 @@ impl Counts {
         if place.is_some_and(|place| self.pairs.add_each(now, *place, counters)) {
             return;
         }
+        // Without room, no key is put together for every reply.
+        if place.is_none() && self.pairs.is_full(now) {
+            return;
+        }
         let found = key().and_then(|key| self.pairs.find(now, &Arc::new(key)));
         let Some(place) = found else {
             return;
