@@ -404,6 +404,9 @@ fn settings_are_looked_at_too() {
 #[test]
 fn a_running_server_is_asked() {
     let clinic = Clinic::well("doctor-live");
+    let warming =
+        "[[warm_up]]\naccount = \"direct\"\ndestinations = [\"isp:google\"]\nplan = \"ses\"\n";
+    clinic.configure(warming);
     let server = clinic.place.start();
     let mut client = server.client();
     let fast = json!({ "rate": "900/s" });
@@ -418,6 +421,12 @@ fn a_running_server_is_asked() {
     let (findings, code) = read(&clinic.run_at(None, &["--json", "--domain", "example.test"]));
     assert_found(&findings, "spf", "fail", "we send from 192.0.2.99");
     assert_found(&findings, "dkim", "fail", "second does not sign");
+    assert_found(
+        &findings,
+        "warm_up",
+        "ok",
+        "account:direct/isp:google: day 1 of",
+    );
     assert_eq!(code, 1);
     let limits = findings
         .iter()

@@ -141,14 +141,13 @@ fn lane(row: &Value) -> Option<(String, bool)> {
 
 /// A server that does not know the question has no plans to tell of.
 fn warm_up(session: &Session) -> WarmUp {
-    match session.read::<Value>("/warmup") {
-        Ok(answer) => {
-            let name = match answer.get("plans") {
-                Some(_) => "plans",
-                None => "warmup",
-            };
-            WarmUp::Plans(rows(&answer, name).map(plan).take(PLANS_MAX).collect())
-        }
+    match session.read::<Value>("/warm-ups") {
+        Ok(answer) => WarmUp::Plans(
+            rows(&answer, "warm_ups")
+                .map(plan)
+                .take(PLANS_MAX)
+                .collect(),
+        ),
         Err(failure) if failure.is_refusal("not_found") => {
             WarmUp::Unknown("this server keeps no warm-up plans".to_owned())
         }
@@ -157,25 +156,22 @@ fn warm_up(session: &Session) -> WarmUp {
 }
 
 fn plan(row: &Value) -> Plan {
-    let word = |name: &str| match row.get(name) {
-        Some(Value::String(text)) => Some(text.clone()),
-        Some(Value::Number(number)) => Some(number.to_string()),
-        _ => None,
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    let number = |name: &str| row.get(name).and_then(Value::as_u64);
+    let yesterday = row.get("yesterday");
+    let is_good = yesterday.and_then(|it| it.get("good")?.as_bool());
+    let state = match (number("day"), number("days")) {
+        (Some(day), Some(days)) => format!("day {day} of {days}"),
+        _ => "the plan is over".to_owned(),
     };
-    let about = ["id", "key", "ip", "account", "destination"];
-    let about: Vec<String> = about.iter().filter_map(|name| word(name)).collect();
-    let state = word("state");
-    let day = word("day").map(|day| match word("days") {
-        Some(days) => format!("day {day} of {days}"),
-        None => format!("day {day}"),
-    });
-    let states: Vec<String> = [day, state.clone()].into_iter().flatten().collect();
+    let why = text(yesterday.and_then(|it| it.get("why")));
+    let is_held = is_good == Some(false) && number("day").is_some();
     Plan {
-        about: about.join(" "),
-        state: match states.is_empty() {
-            true => "a plan is under way".to_owned(),
-            false => states.join(", "),
+        about: text(row.get("sender")).unwrap_or_default(),
+        state: match why.filter(|_| is_held) {
+            Some(why) => format!("{state}, and yesterday was no good day: {why}"),
+            None => state,
         },
-        is_held: matches!(state.as_deref(), Some("held" | "paused" | "stopped")),
+        is_held,
     }
 }
