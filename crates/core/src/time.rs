@@ -44,6 +44,11 @@ impl Nanos {
         Self(millis.saturating_mul(1_000_000))
     }
 
+    /// A span of whole microseconds.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros.saturating_mul(1_000))
+    }
+
     /// This span as seconds, for people and for charts.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SECOND as f64

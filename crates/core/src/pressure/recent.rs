@@ -1,13 +1,13 @@
 //! What was sent in the last minute, at the price of one addition per send.
 //!
-//! A minute is counted in slots of a quarter of a second, and never more than a
+//! A minute is counted in slots of a sixteenth of a second, and never more than a
 //! minute is counted: up to one slot less. So who is held to a count from here
-//! is never held to more than was really sent, and gives up 0.4 % at most.
+//! is never held to more than was really sent, and gives up 0.1 % at most.
 
 use crate::time::{Mono, Nanos};
 
-const SLOT: Nanos = Nanos::from_millis(250);
-const SLOTS: usize = 240;
+const SLOT: Nanos = Nanos::from_micros(62_500);
+const SLOTS: usize = 960;
 
 /// A count over the last minute.
 #[derive(Clone, Debug, Default)]
