@@ -62,6 +62,9 @@ pub struct LaneView {
     /// Accounts of which one message is let through to see whether they are
     /// back.
     half_open: u32,
+    /// How many sessions its accounts may hold here, where the far end was found
+    /// to welcome fewer than they could.
+    sessions_welcome: Option<u32>,
 }
 
 /// All lanes.
@@ -84,6 +87,7 @@ impl From<Lane> for LaneView {
             oldest_age_s: lane.oldest_age.map(|age| age.as_secs_f64()),
             broken: lane.broken,
             half_open: lane.half_open,
+            sessions_welcome: lane.sessions_welcome,
         }
     }
 }

@@ -7,6 +7,8 @@ use outflow_core::engine::action::Alert;
 use outflow_core::engine::learners::Adapted;
 use outflow_core::flow::FlowKey;
 use outflow_core::message_id::MessageId;
+use outflow_core::pool::welcome::Welcome;
+use outflow_core::reply::Reply;
 use outflow_telemetry::{Event, Sink};
 use serde_json::{Value, json};
 
@@ -129,7 +131,27 @@ fn alerted(alert: &Alert) -> Value {
             let (what, limit) = (adapted.turn.as_str(), adapted.key.to_string());
             json!({ "what": what, "limit": limit, "detail": adapted_detail(adapted) })
         }
+        Alert::Unwelcome {
+            account,
+            destination,
+            welcome,
+            reply,
+        } => json!({
+            "what": "connections.capped",
+            "account": account.as_str(),
+            "destination": destination.to_string(),
+            "detail": unwelcome_detail(*welcome, reply),
+        }),
     }
+}
+
+/// What is told of connections that are not welcome, also in the audit.
+pub fn unwelcome_detail(welcome: Welcome, reply: &Reply) -> Value {
+    json!({
+        "connections": welcome.sessions,
+        "messages_each": welcome.messages,
+        "reason": reply.to_string(),
+    })
 }
 
 /// What is told of a rate that changed by what was learnt, also in the audit.

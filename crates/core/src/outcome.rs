@@ -118,6 +118,8 @@ words! {
         SlowDown = "slow_down",
         /// The account holds fewer connections to this destination for a while.
         FewerConnections = "fewer_connections",
+        /// Its connections carry fewer messages each.
+        ShorterConnections = "shorter_connections",
         /// Those it speaks of stop for a while.
         Pause = "pause",
         /// The message is given back to its sender.
@@ -159,7 +161,14 @@ impl Reaction {
             (Self::FewerConnections, _) => Some(FEWER_FOR),
             (Self::Pause, Verdict::Misconfigured) => Some(BROKEN_FOR),
             (Self::Pause, _) => Some(BLOCKED_FOR),
-            (Self::Nothing | Self::Retry | Self::Bounce | Self::Suppress, _) => None,
+            (
+                Self::Nothing
+                | Self::Retry
+                | Self::ShorterConnections
+                | Self::Bounce
+                | Self::Suppress,
+                _,
+            ) => None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the far end said, raw. An outcome is what it means; see `classify`.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use crate::time::Nanos;
 
@@ -96,6 +97,28 @@ impl Reply {
                 ..
             }
         )
+    }
+}
+
+/// In the far end's words.
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Said {
+                code,
+                enhanced,
+                text,
+                ..
+            } => {
+                write!(f, "{code} ")?;
+                if let Some(Enhanced(class, subject, detail)) = enhanced {
+                    write!(f, "{class}.{subject}.{detail} ")?;
+                }
+                f.write_str(text)
+            }
+            Self::Network { text, .. } => f.write_str(text),
+            Self::Uncertain => f.write_str("nobody knows why"),
+        }
     }
 }
 

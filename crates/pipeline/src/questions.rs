@@ -124,6 +124,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
             oldest_age: lane.oldest.map(|oldest| now.wall.since(oldest)),
             broken: lane.broken,
             half_open: lane.half_open,
+            sessions_welcome: lane.sessions_welcome,
         });
         lanes.collect()
     }

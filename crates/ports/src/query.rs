@@ -93,6 +93,9 @@ pub struct LaneView {
     /// Accounts of which one message is let through to see whether they are
     /// back.
     pub half_open: u32,
+    /// How many sessions its accounts may hold here, where the far end was found
+    /// to welcome fewer than they could.
+    pub sessions_welcome: Option<u32>,
 }
 
 /// One limit as it is now.

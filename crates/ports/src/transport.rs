@@ -16,9 +16,10 @@ use crate::parcel::ParcelRef;
     reason = "the line above each variant speaks of its fields"
 )]
 pub enum TransportWork<'a> {
-    /// Open a session; answered by `SessionReady` or `SessionClosed`. It counts
-    /// against the account's caps together with those that are still closing,
-    /// and waits for them.
+    /// Open a session; answered by `SessionReady`, or by `SessionRefused` if
+    /// somebody said why not, or by `SessionClosed`. It counts against the
+    /// account's caps together with those that are still closing, and waits for
+    /// them.
     Open {
         session: SessionRef,
         account: &'a AccountSpec,
@@ -40,7 +41,8 @@ pub trait Transport {
     /// Hands work over.
     fn submit(&mut self, now: &Now, work: TransportWork<'_>);
 
-    /// Brings what is done by now: `SessionReady`, `SessionClosed`, `Replied`.
+    /// Brings what is done by now: `SessionReady`, `SessionRefused`,
+    /// `SessionClosed`, `Replied`.
     fn complete(&mut self, now: &Now, done: &mut Vec<Event>);
 
     /// When there may be more.

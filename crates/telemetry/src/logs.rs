@@ -11,6 +11,7 @@ use outflow_core::engine::action::{Alert, Standstill};
 use outflow_core::engine::learners::Turn;
 use outflow_core::flow::FlowKey;
 use outflow_core::message_id::MessageId;
+use outflow_core::reply::Reply;
 use outflow_core::retry::dead_letter::LastError;
 use outflow_core::time::Wall;
 
@@ -292,6 +293,25 @@ fn describe_alert(line: &mut Line<'_>, alert: &Alert) {
             line.text("mode", adapted.mode.as_str());
             &adapted.sentence
         }
+        Alert::Unwelcome {
+            account,
+            destination,
+            welcome,
+            reply,
+        } => {
+            line.text("account", account.as_str());
+            line.show("destination", destination);
+            if let Some(sessions) = welcome.sessions {
+                line.number("sessions", sessions.into());
+            }
+            if let Some(messages) = welcome.messages {
+                line.number("messages", messages.into());
+            }
+            if let Reply::Said { code, .. } = **reply {
+                line.number("code", code.into());
+            }
+            "the far end welcomes fewer connections, or fewer messages on each"
+        }
     };
     line.text("text", what);
 }
@@ -354,6 +374,7 @@ pub fn name(event: &Event<'_>) -> &'static str {
         Event::Alert(Alert::Broken { .. }) => "account_broken",
         Event::Alert(Alert::Restored { .. }) => "account_restored",
         Event::Alert(Alert::Adapted(_)) => "adapted",
+        Event::Alert(Alert::Unwelcome { .. }) => "unwelcome",
         Event::Committed(_) => "committed",
         Event::PolicyChanged => "policy_changed",
         Event::AccountChanged { .. } => "account_changed",

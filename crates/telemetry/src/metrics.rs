@@ -40,7 +40,7 @@ pub(crate) const CAUSES: [DeathCause; 4] = [
 ];
 
 /// What alerts are called.
-pub(crate) const ALERTS: [&str; 8] = [
+pub(crate) const ALERTS: [&str; 9] = [
     "store_failing",
     "store_recovered",
     "ledger_away",
@@ -49,6 +49,7 @@ pub(crate) const ALERTS: [&str; 8] = [
     "account_broken",
     "account_restored",
     "adapted",
+    "unwelcome",
 ];
 
 /// Counters by channel and class, and one thing more.
@@ -152,6 +153,7 @@ impl Metrics {
             Alert::Broken { .. } => 5,
             Alert::Restored { .. } => 6,
             Alert::Adapted(_) => 7,
+            Alert::Unwelcome { .. } => 8,
         };
         add(self.alerts.get(at), 1);
         match alert {

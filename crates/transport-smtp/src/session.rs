@@ -81,6 +81,9 @@ impl Session {
             }
             Err(reply) => {
                 (self.on_opened)(&self.destination, Err(&reply));
+                let (session, reply) = (self.opening.session, Box::new(reply));
+                let event = Event::SessionRefused { session, reply };
+                self.outbox.tell(self.opening, event);
                 drop(jobs);
             }
         }

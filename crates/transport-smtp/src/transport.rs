@@ -170,7 +170,9 @@ impl SmtpTransport {
             });
             // It is answered like any other that fails.
             self.know(session, no, None, sender);
-            return self.outbox.tell(opening, Event::SessionClosed { session });
+            let reply = Box::new(reply);
+            let event = Event::SessionRefused { session, reply };
+            return self.outbox.tell(opening, event);
         };
         self.know(session, no, Some(Arc::clone(&relay)), sender);
         let task = Session {
@@ -237,7 +239,7 @@ impl SmtpTransport {
         let known = known.filter(|known| known.no == opening.no);
         match event {
             Event::SessionReady { .. } => known.map(|known| known.is_answered = true).is_some(),
-            Event::SessionClosed { .. } => {
+            Event::SessionRefused { .. } | Event::SessionClosed { .. } => {
                 let wanted = known.is_some();
                 if wanted {
                     self.sessions.remove(&opening.session);

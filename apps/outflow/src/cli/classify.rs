@@ -169,6 +169,7 @@ const fn action_words(action: Reaction) -> &'static str {
         Reaction::Retry => "the message is tried again, and nothing else changes",
         Reaction::SlowDown => "those it is about send more slowly",
         Reaction::FewerConnections => "the account holds fewer connections to the destination",
+        Reaction::ShorterConnections => "the account's connections carry fewer messages each",
         Reaction::Pause => "those it is about stop",
         Reaction::Bounce => "the message is given back to its sender",
         Reaction::Suppress => "the recipient is not written to again by any message",

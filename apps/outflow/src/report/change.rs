@@ -109,6 +109,7 @@ fn what(action: &str, effect: Effect, detail: &Value) -> String {
         ("limit.stopped", _) => "stopped the flow",
         ("limit.resumed", _) => "let it flow again",
         ("limit.learnt", _) => "learnt the limit",
+        ("connections.capped", _) => "holds fewer connections",
         ("account.broken", _) => "took an account out",
         ("account.restored", _) => "put an account back",
         ("policy.set", Effect::Slower) if mitigation(detail).is_some() => "mitigated",

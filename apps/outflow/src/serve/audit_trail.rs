@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use outflow_api::notices::adapted_detail;
+use outflow_api::notices::{adapted_detail, unwelcome_detail};
 use outflow_core::engine::action::Alert;
 use outflow_core::engine::learners::Adapted;
 use outflow_core::time::Wall;
@@ -73,8 +73,19 @@ impl AuditTrail {
 
 impl Sink for AuditTrail {
     fn emit(&self, event: &Event<'_>) {
-        if let Event::Alert(Alert::Adapted(adapted)) = event {
-            self.adapted(adapted);
+        match event {
+            Event::Alert(Alert::Adapted(adapted)) => self.adapted(adapted),
+            Event::Alert(Alert::Unwelcome {
+                account,
+                destination,
+                welcome,
+                reply,
+            }) => {
+                let target = format!("account:{account}/{destination}");
+                let detail = unwelcome_detail(*welcome, reply).to_string();
+                self.note("rule:control", "connections.capped", target, detail);
+            }
+            _ => {}
         }
     }
 }

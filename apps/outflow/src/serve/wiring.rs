@@ -12,7 +12,6 @@ use outflow_config::valid::machine;
 use outflow_core::classify::Rules;
 use outflow_core::name::Name;
 use outflow_core::policy::set::Policies;
-use outflow_core::reply::Reply;
 use outflow_core::time::Wall;
 use outflow_pipeline::Handle;
 use outflow_ports::intake::Intake;
@@ -212,8 +211,8 @@ impl Wiring {
     }
 }
 
-/// Mail by SMTP. Why a session could not be opened is logged and remembered: the
-/// engine only learns that it was not.
+/// Mail by SMTP. Why a session could not be opened is logged and remembered for
+/// people.
 fn smtp(
     runtime: runtime::Handle,
     node: &Handle,
@@ -228,7 +227,7 @@ fn smtp(
             destination,
             result,
         } = opened;
-        let said = result.err().map(said);
+        let said = result.err().map(ToString::to_string);
         if let Some(said) = &said {
             let text = format!("account {account}: no session to {destination}: {said}");
             sink.emit(&Event::Noted {
@@ -239,14 +238,6 @@ fn smtp(
         }
         troubles.note(account, destination.to_string(), said);
     })
-}
-
-fn said(reply: &Reply) -> String {
-    match reply {
-        Reply::Said { code, text, .. } => format!("{code} {text}"),
-        Reply::Network { text, .. } => text.to_string(),
-        Reply::Uncertain => "nobody knows why".to_owned(),
-    }
 }
 
 fn start_values(settings: &Settings) -> StartValues {

@@ -247,6 +247,7 @@ async fn a_patch_makes_a_policy_and_says_what_it_governs() {
         oldest_age: None,
         broken: 0,
         half_open: 0,
+        sessions_welcome: None,
     }];
     let made = call(
         &world,

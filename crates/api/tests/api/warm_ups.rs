@@ -181,6 +181,7 @@ async fn what_is_over_the_quota_goes_to_the_pool_that_is_warm() {
         oldest_age: None,
         broken: 0,
         half_open: 0,
+        sessions_welcome: None,
     };
     let day = format!("{PAIR}#day");
     let lanes = vec![

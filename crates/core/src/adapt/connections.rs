@@ -4,7 +4,9 @@
 //! read enough on a connection refuses the next message there. Neither says
 //! anything about the rate, so neither moves it: these two caps move instead.
 //! A refused connection fixes the cap at those that were open; one more is
-//! tried after an hour, then after two, four, at most a day.
+//! tried after an hour, then after two, four, at most a day. Of several that
+//! were refused together only the first counts: the others were begun before
+//! anything was known.
 
 use crate::time::{Mono, Nanos};
 
@@ -19,6 +21,8 @@ pub struct Connections {
     messages: u32,
     try_at: Mono,
     wait: Nanos,
+    /// When the cap last sank.
+    sank_at: Option<Mono>,
 }
 
 impl Connections {
@@ -30,6 +34,7 @@ impl Connections {
             messages: u32::MAX,
             try_at: Mono::NEVER,
             wait: TRY_AFTER,
+            sank_at: None,
         }
     }
 
@@ -47,8 +52,26 @@ impl Connections {
         self.messages
     }
 
-    /// Another connection was refused while `open` were open.
-    pub fn refused(&mut self, now: Mono, open: u32) {
+    /// When one more than was welcome is tried; never if nothing is known.
+    pub const fn try_at(&self) -> Mono {
+        self.try_at
+    }
+
+    /// The operator allows so many from now on.
+    pub fn allow(&mut self, most: u32) {
+        if self.try_at == Mono::NEVER {
+            self.cap = most;
+        }
+        self.most = most;
+    }
+
+    /// Something that was begun at `since` was refused while `open` connections
+    /// were open. Whether that is news.
+    pub fn refused(&mut self, now: Mono, since: Mono, open: u32) -> bool {
+        if self.sank_at.is_some_and(|sank_at| since <= sank_at) {
+            return false;
+        }
+        let before = self.cap;
         if open.max(1) >= self.cap && self.try_at != Mono::NEVER {
             self.wait = self.wait.times(2).min(TRY_AFTER_MOST);
         } else {
@@ -56,6 +79,8 @@ impl Connections {
         }
         self.cap = open.clamp(1, self.most.max(1));
         self.try_at = now + self.wait;
+        self.sank_at = Some(now);
+        self.cap != before
     }
 
     /// A connection was opened; now `open` are.
@@ -67,9 +92,12 @@ impl Connections {
         }
     }
 
-    /// A connection carried `messages` and the next was refused.
-    pub fn full(&mut self, messages: u32) {
-        self.messages = messages.max(1).min(self.messages);
+    /// A connection carried `messages` and the next was refused. Whether that is
+    /// news.
+    pub fn full(&mut self, messages: u32) -> bool {
+        let before = self.messages;
+        self.messages = messages.max(1).min(before);
+        self.messages != before
     }
 }
 
@@ -81,11 +109,12 @@ mod tests {
     fn a_refused_connection_fixes_the_cap_and_one_more_is_tried_later() {
         let mut known = Connections::new(50);
         assert_eq!(known.cap(Mono(0)), 50);
-        known.refused(Mono(0), 20);
+        assert!(known.refused(Mono(5), Mono(0), 20));
+        assert!(!known.refused(Mono(6), Mono(4), 3), "begun before");
         assert_eq!(known.cap(Mono(0)), 20);
-        let hour = Mono(0) + TRY_AFTER;
+        let hour = Mono(5) + TRY_AFTER;
         assert_eq!(known.cap(hour), 21);
-        known.refused(hour, 20);
+        assert!(!known.refused(hour, hour, 20), "it is as it was");
         assert_eq!(known.cap(hour + TRY_AFTER), 20, "the wait doubles");
         let later = hour + TRY_AFTER.times(2);
         assert_eq!(known.cap(later), 21);

@@ -12,6 +12,8 @@ use crate::limit::spec::{Headroom, LimitSpec};
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
 use crate::policy::key::LimitKey;
+use crate::pool::welcome::Welcome;
+use crate::reply::Reply;
 use crate::retry::dead_letter::{DeadLetter, LastError};
 use crate::time::{Nanos, Wall};
 
@@ -266,6 +268,15 @@ pub enum Alert {
     },
     /// A rate changed by what was learnt.
     Adapted(Box<Adapted>),
+    /// The far end welcomes fewer sessions of an account, or fewer messages on
+    /// each, than it may have.
+    Unwelcome {
+        account: Name,
+        destination: Destination,
+        welcome: Welcome,
+        /// What it said.
+        reply: Box<Reply>,
+    },
     /// A delivery got no answer by its deadline.
     WorkerLost { permit: PermitId },
 }

@@ -1,10 +1,10 @@
 //! What is counted of every reply: for its destination, tenant, campaign and
 //! sending domain, and for its account, IP and brand.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Engine;
+use super::pair::ByPair;
 use super::permits::Permit;
 use crate::account::AccountSpec;
 use crate::flow::FlowKey;
@@ -40,7 +40,7 @@ pub(super) struct Counts {
     /// Of accounts at destinations, apart: there may be many, and they are to
     /// crowd out nobody else.
     pairs: Tallies<Arc<LimitKey>>,
-    places: BTreeMap<(AccountId, LaneId), TallyRef>,
+    places: ByPair<TallyRef>,
 }
 
 impl Default for Counts {
@@ -48,7 +48,7 @@ impl Default for Counts {
         Self {
             all: Tallies::new(KEYS_MAX),
             pairs: Tallies::new(PAIRS_MAX),
-            places: BTreeMap::new(),
+            places: ByPair::default(),
         }
     }
 }
@@ -90,11 +90,11 @@ impl Counts {
     fn count_pair(
         &mut self,
         now: Mono,
-        pair: (AccountId, LaneId),
+        (account, lane): (AccountId, LaneId),
         key: impl FnOnce() -> Option<LimitKey>,
         counters: &[Counter],
     ) {
-        let place = self.places.get(&pair);
+        let place = self.places.get(account, lane);
         if place.is_some_and(|place| self.pairs.add_each(now, *place, counters)) {
             return;
         }
@@ -109,7 +109,7 @@ impl Counts {
         if self.places.len() >= PLACES_MAX {
             self.places.clear();
         }
-        self.places.insert(pair, place);
+        self.places.insert(account, lane, place);
         self.pairs.add_each(now, place, counters);
     }
 }
@@ -207,7 +207,46 @@ impl Engine {
                 && let Some(lane) = flow.lane
             {
                 let key = || pair_key(spec, &flow.key);
-                counts.count_pair(now.mono, (permit.account, lane), key, moved);
+                let pair = (permit.account, lane);
+                counts.count_pair(now.mono, pair, key, moved);
+            }
+        }
+    }
+
+    /// Counts a session that was refused with words: for its account and its
+    /// destination it was an attempt that came to nothing.
+    pub(super) fn count_opening(
+        &mut self,
+        now: &Now,
+        (account, lane): (AccountId, LaneId),
+        reply: &Reply,
+        outcome: &Outcome,
+    ) {
+        let Reply::Said { .. } = reply else {
+            return;
+        };
+        let (moved, len) = moved(reply, outcome);
+        let Some(account) = self.counter.desk.account(account) else {
+            return;
+        };
+        let facts = &self.counter.desk.lane(lane).facts;
+        let destination = Scope::of_destination(facts.destination.kind);
+        let destination =
+            destination.map(|scope| LimitKey::of(scope, facts.destination.name.clone()));
+        let keys: Vec<LimitKey> = account_keys(&account.spec)
+            .into_iter()
+            .chain(destination)
+            .collect();
+        let pair = pair_key(&account.spec, facts);
+        let counts = &mut self.counts;
+        for &counter in moved.get(..len).unwrap_or_default() {
+            for key in &keys {
+                let key = Arc::new(key.clone());
+                counts.all.add(now.mono, &key, counter, 1);
+            }
+            if let Some(pair) = &pair {
+                let key = Arc::new(pair.clone());
+                counts.pairs.add(now.mono, &key, counter, 1);
             }
         }
     }

@@ -53,6 +53,11 @@ pub enum Event {
     SessionReady { session: SessionRef },
     /// A session could not be opened, or has ended.
     SessionClosed { session: SessionRef },
+    /// A session could not be opened, and this was said.
+    SessionRefused {
+        session: SessionRef,
+        reply: Box<Reply>,
+    },
     /// The answer to a delivery; exactly one per delivery counts.
     /// `session_lives` if the session can take another message.
     Replied {

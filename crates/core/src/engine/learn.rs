@@ -9,7 +9,7 @@ use super::learners::{Due, Told};
 use super::permits::Permit;
 use crate::adapt::Signal;
 use crate::flow::FlowKey;
-use crate::handle::{LaneId, LearnerId};
+use crate::handle::{AccountId, FlowId, LaneId, LearnerId};
 use crate::limit::Limit;
 use crate::limit::spec::{LimitSpec, Rate};
 use crate::outcome::{Outcome, Reaction, ReplyClass, ReplyScope};
@@ -21,7 +21,7 @@ use crate::policy::scope_set::ScopeSet;
 use crate::policy::text::Part;
 use crate::reply::Reply;
 use crate::tally::Counter;
-use crate::time::{Nanos, Now};
+use crate::time::{Mono, Nanos, Now};
 
 /// What is learnt of something that nothing else limits never exceeds this.
 const MOST: Rate = Rate::per_second(100_000);
@@ -44,6 +44,15 @@ fn speaks_of(scope: ReplyScope, scopes: ScopeSet) -> bool {
     }
 }
 
+/// Who was refused, and where.
+struct Refused {
+    account: AccountId,
+    lane: LaneId,
+    key: Arc<FlowKey>,
+    /// Whose message it was; none if no message was tried.
+    flow: Option<FlowId>,
+}
+
 impl Engine {
     /// Lets a reply teach those whom it concerns. What was refused for the rate
     /// or for our standing, where nobody learns yet, is learnt from now on.
@@ -52,7 +61,7 @@ impl Engine {
             Reply::Said { code, .. } => *code,
             Reply::Network { .. } | Reply::Uncertain => 0,
         };
-        let signal = self.signal(now, permit, outcome, code);
+        let signal = self.signal(now, permit.account, outcome, code);
         let is_refused = matches!(signal, Signal::Refused { .. });
         let is_held = outcome.action == Reaction::Pause
             && outcome.class == ReplyClass::Authentication
@@ -81,7 +90,14 @@ impl Engine {
             return;
         }
         let learner = heard.or_else(|| {
-            let id = self.begin_learning(now, permit, outcome.scope)?;
+            let flow = self.counter.flows.get(permit.flow)?;
+            let refused = Refused {
+                account: permit.account,
+                lane: flow.lane?,
+                key: Arc::clone(&flow.key),
+                flow: Some(permit.flow),
+            };
+            let id = self.begin_learning(now, &refused, outcome.scope)?;
             let learners = &mut self.counter.maker.learners;
             learners.replied(now, id, permit.sent_at, signal);
             Some(id)
@@ -91,13 +107,44 @@ impl Engine {
         }
     }
 
+    /// Lets the words that a session was refused with teach whoever they speak
+    /// of. No message was sent; but one would have been.
+    pub(super) fn teach_opening(
+        &mut self,
+        now: &Now,
+        (account, lane, since): (AccountId, LaneId, Mono),
+        reply: &Reply,
+        outcome: &Outcome,
+    ) {
+        let &Reply::Said { code, .. } = reply else {
+            return;
+        };
+        let signal = self.signal(now, account, outcome, code);
+        // Nobody has said yet who sends, or for whom.
+        let is_known = matches!(outcome.scope, ReplyScope::Account | ReplyScope::Destination);
+        if !is_known || !matches!(signal, Signal::Refused { .. }) {
+            return;
+        }
+        let key = Arc::new(self.counter.desk.lane(lane).facts.clone());
+        let refused = Refused {
+            account,
+            lane,
+            key,
+            flow: None,
+        };
+        if let Some(id) = self.begin_learning(now, &refused, outcome.scope) {
+            let learners = &mut self.counter.maker.learners;
+            learners.refused_at_door(now, id, since, signal);
+        }
+    }
+
     /// What a reply says about the rate. Where the far end says for how long to
     /// stay away, that is done and says it all. If it must say so again soon, it
     /// counts as refused too; but only to the first that hears it, since the
     /// others were on their way already.
-    fn signal(&self, now: &Now, permit: &Permit, outcome: &Outcome, code: u16) -> Signal {
+    fn signal(&self, now: &Now, account: AccountId, outcome: &Outcome, code: u16) -> Signal {
         let signal = Signal::of(outcome, code);
-        let account = self.counter.desk.account(permit.account);
+        let account = self.counter.desk.account(account);
         let is_again = account.is_some_and(|account| {
             let lately = account.asked_until.map(|until| now.mono.since(until));
             account.blocked_until.is_none() && lately.is_some_and(|since| since < ASKED_LATELY)
@@ -112,12 +159,10 @@ impl Engine {
     fn begin_learning(
         &mut self,
         now: &Now,
-        permit: &Permit,
+        refused: &Refused,
         scope: ReplyScope,
     ) -> Option<LearnerId> {
-        let flow = self.counter.flows.get(permit.flow)?;
-        let (flow_key, lane) = (Arc::clone(&flow.key), flow.lane?);
-        let parts = self.parts_of(permit, &flow_key, scope)?;
+        let parts = self.parts_of(refused, scope)?;
         let key = LimitKey::new(parts.iter().cloned(), Facet::Learnt);
         if let Some(id) = self.counter.maker.learners.find(&key) {
             return Some(id);
@@ -125,12 +170,12 @@ impl Engine {
         if !self.counter.settings.learns || !self.counter.maker.learners.has_room() {
             return None;
         }
-        let learning = self.learning(now, permit, &flow_key, lane);
+        let learning = self.learning(now, refused);
         let applied = Applied::learnt(parts, learning);
         let id = self.counter.maker.learners.of(now, &applied)?;
         self.counter.policies.learn(key, learning);
         if scope == ReplyScope::Account {
-            self.limit_pairs(now, permit, &flow_key);
+            self.limit_pairs(now, refused);
         } else {
             self.review_flows();
         }
@@ -138,9 +183,9 @@ impl Engine {
     }
 
     /// The account's pairs with this destination have one more limit.
-    fn limit_pairs(&mut self, now: &Now, permit: &Permit, key: &FlowKey) {
-        let counter = &mut self.counter;
-        let Some(pool) = counter.desk.account(permit.account).map(|it| it.pool) else {
+    fn limit_pairs(&mut self, now: &Now, refused: &Refused) {
+        let (counter, key) = (&mut self.counter, &refused.key);
+        let Some(pool) = counter.desk.account(refused.account).map(|it| it.pool) else {
             return;
         };
         let lanes = counter.desk.lanes().iter().enumerate();
@@ -150,17 +195,18 @@ impl Engine {
             let (policies, maker) = (&counter.policies, &mut counter.maker);
             counter
                 .desk
-                .relimit_pair(now, permit.account, lane, policies, maker);
+                .relimit_pair(now, refused.account, lane, policies, maker);
         }
     }
 
     /// What a reply of this scope speaks of.
-    fn parts_of(&self, permit: &Permit, key: &FlowKey, scope: ReplyScope) -> Option<Vec<Part>> {
+    fn parts_of(&self, refused: &Refused, scope: ReplyScope) -> Option<Vec<Part>> {
+        let key = &refused.key;
         let to = Scope::of_destination(key.destination.kind)?;
         let to = (to, key.destination.name.clone());
         match scope {
             ReplyScope::Account => {
-                let account = self.counter.desk.account(permit.account)?;
+                let account = self.counter.desk.account(refused.account)?;
                 Some(vec![(Scope::Account, account.spec.id.clone()), to])
             }
             ReplyScope::SendingDomain => {
@@ -174,21 +220,21 @@ impl Engine {
 
     /// Learning begins at what was lately sent, and ends at the slowest of the
     /// rates that hold anyway.
-    fn learning(&self, now: &Now, permit: &Permit, key: &FlowKey, lane: LaneId) -> Learning {
-        let counter = &self.counter;
-        let flow = counter.flows.get(permit.flow);
+    fn learning(&self, now: &Now, refused: &Refused) -> Learning {
+        let (counter, key) = (&self.counter, &refused.key);
+        let flow = refused.flow.and_then(|flow| counter.flows.get(flow));
         let places = flow.map_or(&[][..], |flow| &flow.limits);
         let of_flow = places
             .iter()
             .filter_map(|&place| self.schedule.limit(place));
-        let of_account = counter.desk.limits_at(permit.account, lane);
+        let of_account = counter.desk.limits_at(refused.account, refused.lane);
         let rates = of_flow.chain(of_account).filter_map(rate_of);
         let most = rates.fold(MOST, Rate::slower);
         let lately = |scope, name: &crate::name::Name| {
             let tally = self.tally(&LimitKey::of(scope, name.clone()));
             tally.map_or(0.0, |tally| tally.lately(now.mono, Counter::Attempts))
         };
-        let account = counter.desk.account(permit.account);
+        let account = counter.desk.account(refused.account);
         let sent = account.map_or(0.0, |it| lately(Scope::Account, &it.spec.id));
         let to = Scope::of_destination(key.destination.kind);
         let to = to.map_or(sent, |scope| lately(scope, &key.destination.name));

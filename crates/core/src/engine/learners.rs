@@ -309,6 +309,20 @@ impl Learners {
         }
     }
 
+    /// A session that was begun at `since` was refused, so that no message was
+    /// sent. If one was to ask, this was the answer.
+    pub fn refused_at_door(&mut self, now: &Now, id: LearnerId, since: Mono, signal: Signal) {
+        let Some(learner) = self.slab.get_mut(id.index()) else {
+            return;
+        };
+        if learner.controller.pace(now) == Pace::One {
+            learner.controller.sent(now);
+            self.replied(now, id, now.mono, signal);
+        } else {
+            self.replied(now, id, since, signal);
+        }
+    }
+
     /// A message that was sent at `sent_at` was answered.
     pub fn replied(&mut self, now: &Now, id: LearnerId, sent_at: Mono, signal: Signal) {
         let Some(learner) = self.slab.get_mut(id.index()) else {
@@ -418,21 +432,15 @@ fn settings(learning: Learning) -> Settings {
     Settings::new(start, most, Profile::Seek)
 }
 
-/// The learners that one message teaches.
-#[derive(Clone, Copy, Debug)]
+/// The learners that one message teaches. Every permit carries them, so their
+/// numbers are short; there are fewer than [`LEARNERS_MAX`].
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lessons {
-    ids: [LearnerId; Self::MAX],
+    ids: [u16; Self::MAX],
     len: u8,
 }
 
-impl Default for Lessons {
-    fn default() -> Self {
-        Self {
-            ids: [LearnerId(u32::MAX); Self::MAX],
-            len: 0,
-        }
-    }
-}
+const _: () = assert!(LEARNERS_MAX <= u16::MAX as usize, "a number fits a lesson");
 
 impl Lessons {
     /// Destination, tenant, sending domain, account and IP, each at most once.
@@ -440,7 +448,9 @@ impl Lessons {
 
     /// One more; those beyond the most are not taught.
     pub fn add(&mut self, id: LearnerId) {
-        if let Some(place) = self.ids.get_mut(usize::from(self.len)) {
+        if let Some(place) = self.ids.get_mut(usize::from(self.len))
+            && let Ok(id) = u16::try_from(id.0)
+        {
             *place = id;
             self.len += 1;
         }
@@ -448,7 +458,7 @@ impl Lessons {
 
     pub fn iter(&self) -> impl Iterator<Item = LearnerId> + use<> {
         let (ids, len) = (self.ids, usize::from(self.len));
-        ids.into_iter().take(len)
+        ids.into_iter().take(len).map(|id| LearnerId(id.into()))
     }
 
     pub fn is_empty(&self) -> bool {

@@ -35,6 +35,7 @@ pub mod lend;
 mod limits;
 mod matching;
 pub mod meters;
+mod pair;
 mod permits;
 mod recipients;
 mod replies;
@@ -43,6 +44,7 @@ mod settings;
 mod setup;
 mod sweep;
 pub mod view;
+mod welcome;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -186,6 +188,9 @@ impl Engine {
             Event::SessionClosed { session } => {
                 let pool = self.counter.desk.pool_mut(session.pool);
                 pool.session_failed(now.mono, session.session);
+            }
+            Event::SessionRefused { session, reply } => {
+                self.session_refused(now, session, &reply);
             }
             Event::Replied {
                 permit,

@@ -27,9 +27,6 @@ impl Engine {
         let Some(permit) = self.counter.permits.end(id) else {
             return;
         };
-        self.release(now, &permit, lives);
-        let desk = &mut self.counter.desk;
-        desk.note_reply(now, permit.account, permit.sent_at);
         let mut head = permit.head;
         head.attempts = head.attempts.saturating_add(1);
         if head.first_attempt_at == Wall::NEVER {
@@ -39,9 +36,13 @@ impl Engine {
         let key = flow.map(|flow| flow.key.clone());
         let to = key.as_ref().map(|key| &key.destination);
         let outcome = self.rules.classify(to, reply, head.attempts);
+        self.tell_session(now, &permit, reply, &outcome);
+        self.release(now, &permit, lives);
+        let desk = &mut self.counter.desk;
+        desk.note_reply(now, permit.account, permit.sent_at);
         self.count_reply(now, &permit, reply, &outcome);
         self.teach(now, &permit, reply, &outcome);
-        self.tell_account(now, &permit, &outcome);
+        self.tell_account(now, permit.account, &outcome);
         self.tell_breakers(now, &permit, &outcome);
         let Some(key) = key else {
             return;
@@ -164,20 +165,20 @@ impl Engine {
     }
 
     /// A reply that speaks of the account blocks it for as long as was asked.
-    fn tell_account(&mut self, now: &Now, permit: &Permit, outcome: &Outcome) {
+    pub(super) fn tell_account(&mut self, now: &Now, id: AccountId, outcome: &Outcome) {
         if outcome.scope == ReplyScope::Account
             && let Some(wait) = outcome.retry_after
         {
-            self.note_block(now, permit.account, wait);
-            self.tell_fleet(permit.account, wait);
+            self.note_block(now, id, wait);
+            self.tell_fleet(id, wait);
             let until = now.mono + wait;
-            if let Some(account) = self.counter.desk.account_mut(permit.account) {
+            if let Some(account) = self.counter.desk.account_mut(id) {
                 account.asked_until = account.asked_until.max(Some(until));
             }
-            self.counter.desk.block(now.mono, permit.account, until);
+            self.counter.desk.block(now.mono, id, until);
         }
         if outcome.verdict == Verdict::Misconfigured
-            && let Some(account) = self.counter.desk.account(permit.account)
+            && let Some(account) = self.counter.desk.account(id)
         {
             let alert = Alert::Authentication {
                 account: account.spec.id.clone(),

@@ -60,6 +60,9 @@ pub struct LaneView {
     /// Accounts of which one message is let through to see whether they are
     /// back.
     pub half_open: u32,
+    /// How many sessions its accounts may hold here, where the far end was found
+    /// to welcome fewer than they could.
+    pub sessions_welcome: Option<u32>,
 }
 
 /// One limit as it is now.
@@ -245,7 +248,11 @@ impl Engine {
         let desk = &self.counter.desk;
         let lane = desk.lane(id);
         let mut view = LaneView::of(&lane.facts.pool, &lane.destination, sum);
-        view.sessions = desk.pool(lane.pool).lane_counts(id).live();
+        let pool = desk.pool(lane.pool);
+        view.sessions = pool.lane_counts(id).live();
+        let welcome = accounts.iter().filter_map(|&it| pool.welcome_of(it, id));
+        let welcome = welcome.filter_map(|welcome| welcome.sessions);
+        view.sessions_welcome = welcome.reduce(u32::saturating_add);
         view.sent = lane.sent;
         let tripped = standstills.at(id, lane.pool);
         (view.broken, view.half_open) = (tripped.open, tripped.half_open);
@@ -349,6 +356,7 @@ impl LaneView {
             oldest: sum.depth.oldest_of_all(),
             broken: 0,
             half_open: 0,
+            sessions_welcome: None,
         }
     }
 

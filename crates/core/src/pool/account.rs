@@ -29,6 +29,8 @@ pub(super) struct Account {
     /// The classes its limits have a token for.
     pub ready: ClassMask,
     pub blocked: bool,
+    /// Some far end was found to welcome fewer sessions than it may have.
+    pub is_capped: bool,
     /// Whether the connection rate allows one more opening.
     pub room: bool,
     pub counts: Counts,
@@ -68,6 +70,7 @@ impl Account {
             tenant: None,
             ready: ClassMask::NONE,
             blocked: false,
+            is_capped: false,
             room: true,
             counts: Counts::default(),
             supply: ClassMask::NONE,

@@ -39,6 +39,7 @@ mod stats;
 mod takeover;
 mod timer;
 mod turnover;
+pub mod welcome;
 
 use std::collections::VecDeque;
 

@@ -3,6 +3,7 @@
 //! A pair exists from its first session, failed connect or shut limit on; all
 //! others are only bits.
 
+use crate::adapt::connections::Connections;
 use crate::time::Mono;
 
 use super::place::{Col, Row};
@@ -44,6 +45,12 @@ pub(super) struct Pair {
     pub failures: u32,
     /// No connect before then.
     pub backoff_until: Option<Mono>,
+    /// So many sessions are welcome, as far as was found out.
+    pub cap: u32,
+    /// And so many messages on each.
+    pub messages: u32,
+    /// How that was found out.
+    pub welcome: Option<Box<Connections>>,
     /// What the send gate sees: a session idle, the product open.
     pub able: ClassMask,
     /// What the connect gate sees.
@@ -62,6 +69,9 @@ impl Pair {
             idle: List::EMPTY,
             failures: 0,
             backoff_until: None,
+            cap: u32::MAX,
+            messages: u32::MAX,
+            welcome: None,
             able,
             opens,
         }

@@ -179,7 +179,7 @@ impl Pool {
             .get_mut(row.index())
             .expect("a row is an account");
         let live = site.map_or(pair.counts.live(), |site| account.site_live(site));
-        let below_cap = live < account.caps.per_destination;
+        let below_cap = live < account.caps.per_destination.min(pair.cap);
         let slots = account.is_slots();
         let carries = if slots {
             below_cap

@@ -24,6 +24,11 @@ impl Counts {
         self.opening + self.idle + self.busy + self.closing
     }
 
+    /// Those that the far end has let in.
+    pub const fn open(self) -> u32 {
+        self.idle + self.busy
+    }
+
     /// Those that carry messages, now or soon.
     pub const fn serving(self) -> u32 {
         self.opening + self.idle + self.busy

@@ -32,6 +32,8 @@ pub(super) enum Timer {
     Pace(Col),
     /// A session of this account may be taken for another lane.
     Take(Row),
+    /// A pair may try one session more than was welcome.
+    Welcome(PairNo),
 }
 
 /// All timers of a pool, in order of time.
@@ -100,6 +102,7 @@ impl Pool {
                     }
                 }
                 Timer::Take(row) => self.take_due(now, row),
+                Timer::Welcome(no) => self.welcome_due(now, no),
             }
         }
     }

@@ -34,6 +34,7 @@ impl Pool {
         lane.connect_share.add(share);
         lane.failures = 0;
         lane.reach = Reach::Open;
+        self.welcomed(now, pair_no);
         self.pace_freed(now, row, col);
         self.rest(now, no);
         self.refresh_session(no);
@@ -102,6 +103,9 @@ impl Pool {
         let (took, used) = (now.since(session.since), session.used);
         let pair = self.pair(session.pair);
         let (row, col) = (pair.row, pair.col);
+        let is_capped = pair.cap < u32::MAX;
+        let unwelcome =
+            used >= pair.messages || (is_capped && self.open_at(session.pair) > pair.cap);
         self.lane_mut(col).reply.add(took);
         let account = self.account_mut(row);
         account.reply.add(took);
@@ -112,6 +116,7 @@ impl Pool {
         }
         account.measure();
         let done = !keep
+            || unwelcome
             || used >= account.caps.messages_per_session
             || account.gone
             || account.counts.live() > account.caps.max_connections
@@ -137,7 +142,7 @@ impl Pool {
         None
     }
 
-    fn find(&self, id: SessionId, state: State) -> Option<SessionNo> {
+    pub(super) fn find(&self, id: SessionId, state: State) -> Option<SessionNo> {
         let no = self.sessions.find(id)?;
         (self.sessions.at(no).state == state).then_some(no)
     }
@@ -162,7 +167,7 @@ impl Pool {
         self.refresh_session(no);
     }
 
-    fn drop_session(&mut self, now: Mono, no: SessionNo) {
+    pub(super) fn drop_session(&mut self, now: Mono, no: SessionNo) {
         let session = self.sessions.at_mut(no);
         let successor = session.yields_to.take();
         let pair_no = session.pair;
@@ -226,7 +231,8 @@ impl Pool {
             let (before, cap) = (account.site_live(site), account.caps.per_destination);
             let after = before + u32::from(from == State::Free) - u32::from(to == State::Free);
             account.set_site_live(site, after);
-            (before < cap) != (after < cap)
+            // Each lane of the site may have found another cap.
+            (before < cap) != (after < cap) || (account.is_capped && before != after)
         });
         if from == State::Idle {
             self.sessions.unlink(&mut pair.idle, Chain::Pair, no);

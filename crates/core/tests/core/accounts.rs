@@ -6,4 +6,5 @@ mod counts;
 mod lend;
 mod serving;
 mod sessions;
+mod welcome;
 pub mod world;

@@ -41,6 +41,20 @@ pub struct Case {
     pub seed: u64,
 }
 
+impl Case {
+    /// From sending to the reply. Where connections are counted it follows from
+    /// them: together they carry the full rate.
+    pub(super) fn latency(&self) -> Nanos {
+        match self.provider.connections {
+            Some(spec) => {
+                let secs = f64::from(spec.max) / self.full;
+                Nanos((secs * NANOS_PER_SECOND as f64) as u64)
+            }
+            None => self.provider.latency.0,
+        }
+    }
+}
+
 /// What came out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
@@ -98,12 +112,6 @@ pub fn watch(case: &Case, mut look: impl FnMut(Nanos, &Sender)) -> Figures {
         return whole::run(case, cap).unwrap_or_default();
     }
     let random = Random::named(case.seed, "provider", 0);
-    let latency = case
-        .provider
-        .connections
-        .map_or(case.provider.latency.0, |spec| {
-            Nanos((f64::from(spec.max) / case.full * NANOS_PER_SECOND as f64) as u64)
-        });
     let start = case.start * case.full;
     let mut run = Run {
         case,
@@ -112,7 +120,7 @@ pub fn watch(case: &Case, mut look: impl FnMut(Nanos, &Sender)) -> Figures {
         retries: Retries::default(),
         links: Links::default(),
         in_flight: VecDeque::new(),
-        latency,
+        latency: case.latency(),
         all: Counts::default(),
         converged: Counts::default(),
     };

@@ -186,7 +186,7 @@ impl Sender {
     /// Another connection was refused.
     pub fn connection_refused(&mut self, now: Nanos, open: u32) {
         if self.rule == Rule::Seek {
-            self.connections.refused(Mono(now.0), open);
+            self.connections.refused(Mono(now.0), Mono(now.0), open);
         }
     }
 

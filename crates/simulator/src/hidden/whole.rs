@@ -1,16 +1,16 @@
 //! The whole engine in place of a rule: what it reads is what a provider says,
 //! in words, and what it sends is what its limits let through.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use outflow_core::account::{AccountSpec, Sessions};
+use outflow_core::account::{AccountSpec, SessionKind, Sessions};
 use outflow_core::adapt::Cause;
 use outflow_core::destination::Destination;
-use outflow_core::engine::action::Action;
+use outflow_core::engine::action::{Action, Delivery};
 use outflow_core::engine::event::Event;
 use outflow_core::engine::{Engine, Settings, Start};
 use outflow_core::flow::FlowKey;
-use outflow_core::handle::{FlowId, PermitId};
+use outflow_core::handle::{FlowId, PermitId, SessionRef};
 use outflow_core::limit::spec::Rate;
 use outflow_core::message::{Head, Seq};
 use outflow_core::policy::matcher::Match;
@@ -32,11 +32,16 @@ const BACK_AFTER: Nanos = Nanos::from_secs(300);
 /// As many messages as anybody cares to send.
 const PLENTY: u32 = 1 << 31;
 
-/// A message on its way, and what it will be told.
+/// More connections than this nobody opens, nor more messages on one.
+const CONNECTIONS_MAX: u32 = 10_000;
+
+/// A message on its way, and what it will be told. Nothing if its connection has
+/// carried enough.
 struct InFlight {
     sent_at: Nanos,
     permit: PermitId,
-    answer: Answer,
+    session: SessionRef,
+    answer: Option<Answer>,
 }
 
 struct Whole<'a> {
@@ -48,6 +53,10 @@ struct Whole<'a> {
     known: BTreeSet<Seq>,
     next: u64,
     in_flight: VecDeque<InFlight>,
+    /// From sending to the reply.
+    latency: Nanos,
+    /// Open connections, where they are counted, and what each has carried.
+    links: BTreeMap<SessionRef, u32>,
     all: Counts,
     converged: Counts,
 }
@@ -77,6 +86,8 @@ pub fn run(case: &Case, cap: f64) -> Result<Figures, String> {
         known: BTreeSet::new(),
         next: 1,
         in_flight: VecDeque::new(),
+        latency: case.latency(),
+        links: BTreeMap::new(),
         all: Counts::default(),
         converged: Counts::default(),
     };
@@ -88,7 +99,17 @@ pub fn run(case: &Case, cap: f64) -> Result<Figures, String> {
 impl Whole<'_> {
     fn begin(&mut self) {
         let mut account = AccountSpec::new("main");
-        account.sessions = Sessions::slots(SLOTS);
+        account.sessions = match self.case.provider.connections {
+            None => Sessions::slots(SLOTS),
+            Some(_) => Sessions {
+                kind: SessionKind::Connections,
+                max_connections: CONNECTIONS_MAX,
+                per_destination: CONNECTIONS_MAX,
+                messages_per_session: CONNECTIONS_MAX,
+                connect_rate: None,
+                idle_timeout: Nanos::MAX,
+            },
+        };
         let account = Box::new(account);
         self.step(Nanos::ZERO, Event::AccountChanged { account });
         let zero = moment(Nanos::ZERO, self.case.starts_at);
@@ -101,7 +122,7 @@ impl Whole<'_> {
     }
 
     fn go(&mut self) {
-        let (end, latency) = (self.case.length, self.case.provider.latency.0);
+        let (end, latency) = (self.case.length, self.latency);
         let mut now = Nanos::ZERO;
         while now < end {
             let first = self.in_flight.front();
@@ -123,7 +144,21 @@ impl Whole<'_> {
         let Some(reply) = self.in_flight.pop_front() else {
             return;
         };
-        match reply.answer {
+        let Some(answer) = reply.answer else {
+            self.links.remove(&reply.session);
+            self.count(reply.sent_at, |counts| counts.refused += 1);
+            let event = Event::Replied {
+                permit: reply.permit,
+                reply: Reply::said(
+                    Stage::Sender,
+                    421,
+                    "4.7.0 Too many messages on this connection, reconnect",
+                ),
+                session_lives: false,
+            };
+            return self.step(now, event);
+        };
+        match answer {
             Answer::Taken => self.count(reply.sent_at, |counts| counts.delivered += 1),
             Answer::Greylisted => self.retries.push(
                 now + BACK_AFTER,
@@ -136,7 +171,7 @@ impl Whole<'_> {
         }
         let event = Event::Replied {
             permit: reply.permit,
-            reply: said(reply.answer),
+            reply: said(answer),
             session_lives: true,
         };
         self.step(now, event);
@@ -155,25 +190,61 @@ impl Whole<'_> {
             match action {
                 Action::Page { flow, max } => self.page(now, flow, max),
                 Action::Append { no, .. } => through = Some(no),
-                Action::OpenSession { session, .. } => {
-                    self.step(now, Event::SessionReady { session });
+                Action::OpenSession { session, .. } => self.open(now, session),
+                Action::CloseSession { session } => {
+                    self.links.remove(&session);
+                    self.step(now, Event::SessionClosed { session });
                 }
-                Action::Deliver(delivery) => {
-                    self.count(now, |counts| counts.attempts += 1);
-                    let is_known = self.known.remove(&delivery.head.seq);
-                    let answer = self.provider.judge(now, is_known);
-                    self.in_flight.push_back(InFlight {
-                        sent_at: now,
-                        permit: delivery.permit,
-                        answer,
-                    });
-                }
+                Action::Deliver(delivery) => self.deliver(now, &delivery),
                 _ => {}
             }
         }
         if let Some(through) = through {
             self.step(now, Event::Committed { through });
         }
+    }
+
+    /// One more connection. That it is refused counts as a message refused.
+    fn open(&mut self, now: Nanos, session: SessionRef) {
+        let most = self.case.provider.connections.map(|spec| spec.max);
+        let is_full = most.is_some_and(|most| self.links.len() >= most as usize);
+        let event = if is_full {
+            self.count(now, |counts| {
+                counts.attempts += 1;
+                counts.refused += 1;
+            });
+            let text = "4.7.0 Too many connections from your host";
+            let reply = Box::new(Reply::said(Stage::Greeting, 421, text));
+            Event::SessionRefused { session, reply }
+        } else {
+            self.links.insert(session, 0);
+            Event::SessionReady { session }
+        };
+        self.step(now, event);
+    }
+
+    fn deliver(&mut self, now: Nanos, delivery: &Delivery) {
+        self.count(now, |counts| counts.attempts += 1);
+        let session = delivery.session;
+        let carried = self.links.get_mut(&session).map(|carried| {
+            *carried += 1;
+            *carried
+        });
+        let most = self.case.provider.connections.map(|spec| spec.messages);
+        let has_enough = most.is_some_and(|most| carried.is_some_and(|it| it > most));
+        let answer = match has_enough {
+            true => None,
+            false => {
+                let is_known = self.known.remove(&delivery.head.seq);
+                Some(self.provider.judge(now, is_known))
+            }
+        };
+        self.in_flight.push_back(InFlight {
+            sent_at: now,
+            permit: delivery.permit,
+            session,
+            answer,
+        });
     }
 
     fn page(&mut self, now: Nanos, flow: FlowId, max: u32) {

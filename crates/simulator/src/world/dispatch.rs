@@ -77,7 +77,11 @@ impl<O: Observer> World<'_, O> {
                     self.arrive(number, breaks, Event::SessionClosed { session });
                 }
             }
-            Err(_) => self.arrive(number, answer.after, Event::SessionClosed { session }),
+            Err(reply) => {
+                let reply = Box::new(reply);
+                let event = Event::SessionRefused { session, reply };
+                self.arrive(number, answer.after, event);
+            }
         }
     }
 

@@ -214,8 +214,7 @@ fn a_run_repeats_itself() {
 }
 
 /// The engine reads words, waits at limits and counts; it must do about as well
-/// as the controller alone. Those that count connections are left out: the
-/// engine's sessions are request slots here.
+/// as the controller alone.
 #[test]
 fn the_whole_engine_finds_hidden_limits_too() {
     let mut cases = Vec::new();
@@ -223,9 +222,7 @@ fn the_whole_engine_finds_hidden_limits_too() {
         for start in [10.0, 0.1] {
             let mut case = case(kind.name, 1.0, start);
             case.rule = Rule::Engine;
-            if case.provider.connections.is_none() {
-                cases.push((case, SHARE_LEAST, DEFERRED_MOST));
-            }
+            cases.push((case, SHARE_LEAST, DEFERRED_MOST));
         }
     }
     demand(cases);

@@ -363,7 +363,7 @@ fn an_account_without_a_server_opens_nothing() {
     world.close(2);
     world.open(3);
     let event = world.event();
-    let Event::SessionClosed { session } = event else {
+    let Event::SessionRefused { session, .. } = event else {
         panic!("{event:?}");
     };
     assert_eq!(

@@ -229,8 +229,11 @@ impl World {
     pub fn refused(&mut self, no: u32) -> Reply {
         self.open(no);
         let event = self.event();
-        assert!(matches!(event, Event::SessionClosed { .. }), "{event:?}");
-        self.failures.lock().unwrap().pop().unwrap()
+        let Event::SessionRefused { reply, .. } = event else {
+            panic!("{event:?}");
+        };
+        assert_eq!(self.failures.lock().unwrap().pop().as_ref(), Some(&*reply));
+        *reply
     }
 
     pub fn became(&mut self) -> Became {

@@ -28,6 +28,7 @@ pub struct Sent {
     pub flow: FlowId,
     pub cost: u32,
     pub permit: PermitId,
+    pub session: SessionRef,
     pub answered: bool,
 }
 
@@ -111,8 +112,6 @@ impl World {
 
     /// Answers the delivery at this place of the list.
     pub fn reply(&mut self, index: usize) {
-        let sent = &mut self.sent[index];
-        assert!(!std::mem::replace(&mut sent.answered, true));
         let reply = Reply::Said {
             stage: Stage::Data,
             code: 250,
@@ -120,11 +119,18 @@ impl World {
             text: "".into(),
             retry_after: None,
         };
+        self.answer(index, reply, true);
+    }
+
+    /// Answers the delivery at this place of the list with these words.
+    pub fn answer(&mut self, index: usize, reply: Reply, session_lives: bool) {
+        let sent = &mut self.sent[index];
+        assert!(!std::mem::replace(&mut sent.answered, true));
         let permit = sent.permit;
         self.step(Event::Replied {
             permit,
             reply,
-            session_lives: true,
+            session_lives,
         });
     }
 
@@ -207,6 +213,7 @@ impl World {
                     flow: delivery.flow,
                     cost: delivery.head.cost,
                     permit: delivery.permit,
+                    session: delivery.session,
                     answered: false,
                 });
             }

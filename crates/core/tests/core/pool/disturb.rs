@@ -52,7 +52,7 @@ impl Sim {
         let account = AccountId(self.entropy.between(0, u64::from(self.case.accounts) - 1) as u32);
         let lane = LaneId(self.entropy.between(0, u64::from(self.case.lanes) - 1) as u32);
         let session = SessionId(self.entropy.between(0, 40) as u32);
-        match self.entropy.between(0, 9) {
+        match self.entropy.between(0, 12) {
             0 => self.pool.hold_lane(lane, true),
             1 => self.pool.hold_lane(lane, false),
             2 => self.pool.set_room(account, false),
@@ -65,6 +65,9 @@ impl Sim {
                 self.pool.remove_account(now, account);
                 self.removed[account.index()] = true;
             }
+            9 => drop(self.pool.session_unwelcome(now, session)),
+            10 => drop(self.pool.session_crowded(now, session, now)),
+            11 => drop(self.pool.session_full(session)),
             _ => self.restore(account),
         }
         self.at(self.now + 100 * MS, Event::Chaos);

@@ -120,7 +120,9 @@ impl<H: Harness> Bench<H> {
         for event in done {
             match event {
                 Event::SessionReady { session } => *self.ready.entry(session).or_default() += 1,
-                Event::SessionClosed { session } => *self.closed.entry(session).or_default() += 1,
+                Event::SessionClosed { session } | Event::SessionRefused { session, .. } => {
+                    *self.closed.entry(session).or_default() += 1
+                }
                 Event::Replied {
                     permit,
                     reply,

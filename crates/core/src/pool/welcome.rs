@@ -1,0 +1,150 @@
+//! How many sessions a far end welcomes, and how many messages on each, where it
+//! was found to refuse more.
+//!
+//! Such a refusal is no failure: what is open goes on, and nobody backs off.
+//! Only if nothing is open is it one, since then there is nothing to go on with.
+
+use crate::adapt::connections::Connections;
+use crate::handle::{AccountId, LaneId, SessionId};
+use crate::time::Mono;
+
+use super::Pool;
+use super::place::PairNo;
+use super::session::State;
+use super::timer::Timer;
+
+/// What was found out of an account at a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// So many sessions are welcome; none is too many as far as is known if
+    /// nothing.
+    pub sessions: Option<u32>,
+    /// So many messages on each.
+    pub messages: Option<u32>,
+    /// When one session more is tried.
+    pub try_at: Mono,
+}
+
+impl Pool {
+    /// Whose session is being opened, for which lane, and since when.
+    pub fn opening_of(&self, id: SessionId) -> Option<(AccountId, LaneId, Mono)> {
+        let session = self.sessions.at(self.find(id, State::Opening)?);
+        let pair = self.pair(session.pair);
+        let (account, lane) = (self.account(pair.row).id, self.lane(pair.col).id);
+        Some((account, lane, session.since))
+    }
+
+    /// A session that was being opened was refused because there are too many.
+    /// How many are welcome, if that is news.
+    pub fn session_unwelcome(&mut self, now: Mono, id: SessionId) -> Option<u32> {
+        let Some(no) = self.find(id, State::Opening) else {
+            self.session_closed(now, id);
+            return None;
+        };
+        let session = self.sessions.at(no);
+        let (pair, since) = (session.pair, session.since);
+        let open = self.open_at(pair);
+        if open == 0 {
+            self.session_failed(now, id);
+            return None;
+        }
+        let news = self.sink(now, pair, since, open);
+        self.drop_session(now, no);
+        news
+    }
+
+    /// A message sent at `since` was refused because its session is one too
+    /// many. How many are welcome, if that is news.
+    pub fn session_crowded(&mut self, now: Mono, id: SessionId, since: Mono) -> Option<u32> {
+        let pair = self.sessions.at(self.find(id, State::Busy)?).pair;
+        let others = self.open_at(pair).saturating_sub(1);
+        self.sink(now, pair, since, others)
+    }
+
+    /// A message was refused because its session carried enough. How many
+    /// messages are welcome on one, if that is news.
+    pub fn session_full(&mut self, id: SessionId) -> Option<u32> {
+        let session = self.sessions.at(self.find(id, State::Busy)?);
+        let (pair, carried) = (session.pair, session.used.saturating_sub(1));
+        let welcome = self.welcome(pair);
+        let is_news = welcome.full(carried);
+        let messages = welcome.messages();
+        self.pair_mut(pair).messages = messages;
+        is_news.then_some(messages)
+    }
+
+    /// What was found out of an account at a lane's destination.
+    pub fn welcome_of(&self, account: AccountId, lane: LaneId) -> Option<Welcome> {
+        let (row, col) = (self.row(account)?, self.col(lane)?);
+        let pair = self.pair(self.account(row).pair(col.index())?);
+        let welcome = pair.welcome.as_ref()?;
+        let known = |most: u32| (most < u32::MAX).then_some(most);
+        Some(Welcome {
+            sessions: known(pair.cap),
+            messages: known(pair.messages),
+            try_at: welcome.try_at(),
+        })
+    }
+
+    /// One more was opened: if that is more than was thought welcome, it is.
+    pub(super) fn welcomed(&mut self, now: Mono, no: PairNo) {
+        if self.pair(no).welcome.is_none() {
+            return;
+        }
+        // The one that was opened is not yet counted as open.
+        let open = self.open_at(no) + 1;
+        self.welcome(no).opened(now, open);
+        self.follow(now, no);
+    }
+
+    /// One more than was welcome may be tried.
+    pub(super) fn welcome_due(&mut self, now: Mono, no: PairNo) {
+        if self.pair(no).welcome.is_some() {
+            self.follow(now, no);
+        }
+    }
+
+    /// Sessions that the far end has let in, of all lanes of one destination.
+    pub(super) fn open_at(&self, no: PairNo) -> u32 {
+        let pair = self.pair(no);
+        let members = self.lane(pair.col).site.and_then(|site| {
+            let members = self.sites.get(site as usize)?;
+            let account = self.account(pair.row);
+            let pairs = members.iter().filter_map(|col| account.pair(col.index()));
+            Some(pairs.map(|no| self.pair(no).counts.open()).sum())
+        });
+        members.unwrap_or_else(|| pair.counts.open())
+    }
+
+    fn sink(&mut self, now: Mono, no: PairNo, since: Mono, open: u32) -> Option<u32> {
+        let is_news = self.welcome(no).refused(now, since, open);
+        self.follow(now, no);
+        is_news.then_some(self.pair(no).cap)
+    }
+
+    fn welcome(&mut self, no: PairNo) -> &mut Connections {
+        let row = self.pair(no).row;
+        let account = self.account_mut(row);
+        account.is_capped = true;
+        let most = account.caps.per_destination;
+        let pair = self.pair_mut(no);
+        let welcome = pair
+            .welcome
+            .get_or_insert_with(|| Box::new(Connections::new(most)));
+        welcome.allow(most);
+        welcome
+    }
+
+    /// Has a pair go by what was found out.
+    fn follow(&mut self, now: Mono, no: PairNo) {
+        let Some(welcome) = &self.pair(no).welcome else {
+            return;
+        };
+        let (cap, try_at) = (welcome.cap(now), welcome.try_at());
+        self.pair_mut(no).cap = cap;
+        if now < try_at && try_at != Mono::NEVER {
+            self.timers.set(try_at, Timer::Welcome(no));
+        }
+        self.refresh_pair(no);
+    }
+}
