@@ -198,6 +198,9 @@ pub struct Outcome {
     /// The message itself waits exactly this long, if the far end or the rule
     /// says so.
     pub retry_after: Option<Nanos>,
+    /// Whether the rule is one of the user's own: what it says is done to the
+    /// letter.
+    pub is_own: bool,
 }
 
 impl Outcome {
@@ -213,7 +216,17 @@ impl Outcome {
             alert: matches!(verdict, Verdict::Blocked | Verdict::Misconfigured),
             rule,
             retry_after: None,
+            is_own: false,
         }
+    }
+
+    /// How long those it speaks of stop, whatever was learnt: a broken set-up is
+    /// no matter of the rate, and who writes a rule means it. All other pauses
+    /// are left to the controller, which stops and asks with single messages.
+    pub fn stops_for(&self) -> Option<Nanos> {
+        let is_meant = self.is_own || self.class == ReplyClass::Authentication;
+        self.lasts
+            .filter(|_| is_meant && self.action == Reaction::Pause)
     }
 
     /// Whether this recipient must not be tried again by any message.

@@ -112,7 +112,8 @@ impl Rules {
     /// that were added earlier are asked earlier.
     #[must_use]
     pub fn with(mut self, own: RuleSet) -> Self {
-        self.own.push(own);
+        let rules = own.0.iter().cloned().map(Rule::owned);
+        self.own.push(RuleSet(rules.collect()));
         self
     }
 

@@ -79,6 +79,12 @@ impl Rule {
         &self.outcome.rule
     }
 
+    /// This rule as one of the user's own.
+    pub(crate) fn owned(mut self) -> Self {
+        self.outcome.is_own = true;
+        self
+    }
+
     pub(crate) fn outcome(&self) -> &Outcome {
         &self.outcome
     }

@@ -12,7 +12,7 @@ use crate::flow::FlowKey;
 use crate::handle::{AccountId, FlowId, LaneId, LearnerId};
 use crate::limit::Limit;
 use crate::limit::spec::{LimitSpec, Rate};
-use crate::outcome::{Outcome, Reaction, ReplyClass, ReplyScope};
+use crate::outcome::{Outcome, ReplyScope};
 use crate::policy::applied::{Applied, Learning};
 use crate::policy::facet::Facet;
 use crate::policy::key::LimitKey;
@@ -63,9 +63,8 @@ impl Engine {
         };
         let signal = self.signal(now, permit.account, outcome, code);
         let is_refused = matches!(signal, Signal::Refused { .. });
-        let is_held = outcome.action == Reaction::Pause
-            && outcome.class == ReplyClass::Authentication
-            && outcome.lasts.is_some();
+        let stops_for = outcome.stops_for();
+        let is_held = stops_for.is_some();
         if permit.lessons.is_empty() && !is_refused && !is_held {
             return;
         }
@@ -102,7 +101,7 @@ impl Engine {
             learners.replied(now, id, permit.sent_at, signal);
             Some(id)
         });
-        if is_held && let (Some(id), Some(lasts)) = (learner, outcome.lasts) {
+        if let (Some(id), Some(lasts)) = (learner, stops_for) {
             self.counter.maker.learners.hold(now, id, lasts);
         }
     }
@@ -122,7 +121,9 @@ impl Engine {
         let signal = self.signal(now, account, outcome, code);
         // Nobody has said yet who sends, or for whom.
         let is_known = matches!(outcome.scope, ReplyScope::Account | ReplyScope::Destination);
-        if !is_known || !matches!(signal, Signal::Refused { .. }) {
+        // Who cannot log in backs off; who is let in again may go on at once.
+        let stops_for = outcome.stops_for().filter(|_| outcome.is_own);
+        if !is_known || !(stops_for.is_some() || matches!(signal, Signal::Refused { .. })) {
             return;
         }
         let key = Arc::new(self.counter.desk.lane(lane).facts.clone());
@@ -135,6 +136,9 @@ impl Engine {
         if let Some(id) = self.begin_learning(now, &refused, outcome.scope) {
             let learners = &mut self.counter.maker.learners;
             learners.refused_at_door(now, id, since, signal);
+            if let Some(lasts) = stops_for {
+                learners.hold(now, id, lasts);
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! What refusals teach the engine, and whom.
 
+use outflow_core::classify::{RuleSet, Rules};
 use outflow_core::engine::action::{Delivery, Record};
 use outflow_core::engine::command::{Command, Tune};
 use outflow_core::engine::event::Event;
@@ -253,6 +254,48 @@ fn trouble_with_authentication_holds_the_domain_and_blames_nobody() {
     let settled = desk.settled();
     assert!(settled.iter().all(|(_, state)| *state == State::Delivered));
     assert!(settled.iter().filter(|(seq, _)| *seq > 500_000).count() == 50);
+}
+
+const OWN_RULE: &str = r#"
+[[rule]]
+id = "own.blocked"
+code = ["550"]
+text = ["come back tomorrow"]
+verdict = "blocked"
+class = "reputation"
+scope = "account"
+lasts = "5h"
+samples = ["550 5.7.1 Come back tomorrow"]
+"#;
+
+/// How many are tried within the hour and after it, after one was refused. The
+/// far end would let them through again at once.
+fn tried_after_a_block(desk: &mut Desk) -> (u64, u64) {
+    let (mut first, mut within, mut after) = (None, 0_u64, 0_u64);
+    desk.run(Nanos(6 * 3_600 * SECOND), |now, _| {
+        let Some(refused_at) = first else {
+            first = Some(now);
+            return Reply::said(Stage::Data, 550, "5.7.1 Come back tomorrow");
+        };
+        match now.since(refused_at) {
+            // What was under way already.
+            since if since < Nanos(SECOND) => {}
+            since if since < Nanos(5 * 3_600 * SECOND) => within += 1,
+            _ => after += 1,
+        }
+        Reply::accepted()
+    });
+    (within, after)
+}
+
+#[test]
+fn a_pause_of_ones_own_lasts_as_long_as_it_says() {
+    let (mut desk, _) = flooded();
+    let rules = Rules::built_in().with(RuleSet::parse(OWN_RULE).unwrap());
+    desk.engine.set_rules(rules);
+    let (within, after) = tried_after_a_block(&mut desk);
+    assert_eq!(within, 0, "it says five hours");
+    assert!(after > 0, "then it goes on");
 }
 
 #[test]
