@@ -4,7 +4,9 @@
 //! read enough on a connection refuses the next message there. Neither says
 //! anything about the rate, so neither moves it: these two caps move instead.
 //! A refused connection fixes the cap at those that were open; one more is
-//! tried after an hour, then after two, four, at most a day. Of several that
+//! tried after an hour, then after two, four, at most a day. Once one is let in,
+//! the next is tried after a minute. Messages on a connection are twice as many
+//! after the same waits. Of several that
 //! were refused together only the first counts: the others were begun before
 //! anything was known.
 
@@ -12,6 +14,10 @@ use crate::time::{Mono, Nanos};
 
 const TRY_AFTER: Nanos = Nanos::from_secs(3_600);
 const TRY_AFTER_MOST: Nanos = Nanos::from_secs(86_400);
+/// After one more was let in.
+const GO_ON_AFTER: Nanos = Nanos::from_secs(60);
+/// So many messages on a connection are as many as one likes.
+const MESSAGES_MANY: u32 = 100_000;
 
 /// What is known of the connections to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +29,9 @@ pub struct Connections {
     wait: Nanos,
     /// When the cap last sank.
     sank_at: Option<Mono>,
+    /// When more messages are tried on a connection, and the wait for it.
+    longer_at: Mono,
+    longer_wait: Nanos,
 }
 
 impl Connections {
@@ -35,6 +44,8 @@ impl Connections {
             try_at: Mono::NEVER,
             wait: TRY_AFTER,
             sank_at: None,
+            longer_at: Mono::NEVER,
+            longer_wait: Nanos::ZERO,
         }
     }
 
@@ -88,16 +99,32 @@ impl Connections {
         if open > self.cap {
             self.cap = open.min(self.most);
             self.wait = TRY_AFTER;
-            self.try_at = now + self.wait;
+            self.try_at = now + GO_ON_AFTER;
+        }
+        if now >= self.longer_at {
+            self.longer_at = now + self.longer_wait;
+            self.messages = match self.messages.saturating_mul(2) {
+                more if more >= MESSAGES_MANY => u32::MAX,
+                more => more,
+            };
         }
     }
 
     /// A connection carried `messages` and the next was refused. Whether that is
     /// news.
-    pub fn full(&mut self, messages: u32) -> bool {
+    pub fn full(&mut self, now: Mono, messages: u32) -> bool {
         let before = self.messages;
-        self.messages = messages.max(1).min(before);
-        self.messages != before
+        let messages = messages.max(1);
+        if messages >= before {
+            return false;
+        }
+        self.messages = messages;
+        self.longer_wait = match self.longer_wait {
+            Nanos::ZERO => TRY_AFTER,
+            wait => wait.times(2).min(TRY_AFTER_MOST),
+        };
+        self.longer_at = now + self.longer_wait;
+        true
     }
 }
 
@@ -120,15 +147,22 @@ mod tests {
         assert_eq!(known.cap(later), 21);
         known.opened(later, 21);
         assert_eq!(known.cap(later), 21);
+        assert_eq!(known.cap(later + GO_ON_AFTER), 22, "then the next");
     }
 
     #[test]
-    fn messages_per_connection_only_shrink() {
+    fn messages_per_connection_shrink_and_are_tried_again() {
         let mut known = Connections::new(5);
-        known.full(100);
-        known.full(200);
+        assert!(known.full(Mono(0), 100));
+        assert!(!known.full(Mono(0), 200), "it is known");
         assert_eq!(known.messages(), 100);
-        known.full(0);
-        assert_eq!(known.messages(), 1);
+        known.opened(Mono(0) + TRY_AFTER, 1);
+        assert_eq!(known.messages(), 200);
+        let hour = Mono(0) + TRY_AFTER;
+        assert!(known.full(hour, 0), "one is always taken");
+        known.opened(hour + TRY_AFTER, 1);
+        assert_eq!(known.messages(), 1, "the wait doubles");
+        known.opened(hour + TRY_AFTER.times(2), 1);
+        assert_eq!(known.messages(), 2);
     }
 }

@@ -18,10 +18,9 @@ impl Engine {
         if signal == Signal::Fine && !refused && !desk.has_breakers() {
             return;
         }
-        let flow = self.counter.flows.get(permit.flow);
         let heard = Heard {
             account: permit.account,
-            lane: flow.and_then(|flow| flow.lane),
+            lane: Some(permit.lane),
             sent_at: permit.sent_at,
             signal,
             refused,

@@ -168,6 +168,7 @@ impl Outlet for Counter {
         let next = flow.heads.front().map(|head| head.cost);
         let permit = Permit {
             flow: id,
+            lane,
             account,
             session,
             head,

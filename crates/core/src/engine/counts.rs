@@ -203,11 +203,9 @@ impl Engine {
                 .tallies
                 .get_or_insert_with(|| counts.places(now.mono, account_keys(spec)));
             counts.count(now.mono, places, moved);
-            if let Some(flow) = self.counter.flows.get_mut(permit.flow)
-                && let Some(lane) = flow.lane
-            {
+            if let Some(flow) = self.counter.flows.get_mut(permit.flow) {
                 let key = || pair_key(spec, &flow.key);
-                let pair = (permit.account, lane);
+                let pair = (permit.account, permit.lane);
                 counts.count_pair(now.mono, pair, key, moved);
             }
         }

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::learners::Lessons;
-use crate::handle::{AccountId, AccountLimitId, FlowId, PermitId, SessionRef};
+use crate::handle::{AccountId, AccountLimitId, FlowId, LaneId, PermitId, SessionRef};
 use crate::message::{Head, Seq};
 use crate::schedule::place::PlaceId;
 use crate::time::Mono;
@@ -16,6 +16,8 @@ use crate::time::Mono;
 #[derive(Debug)]
 pub(super) struct Permit {
     pub flow: FlowId,
+    /// The lane it was sent in: its flow may have another by now.
+    pub lane: LaneId,
     pub account: AccountId,
     pub session: SessionRef,
     pub head: Head,

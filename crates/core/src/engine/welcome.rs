@@ -50,12 +50,9 @@ impl Engine {
         };
         let news = match outcome.action {
             Reaction::FewerConnections => pool.session_crowded(now.mono, session, permit.sent_at),
-            _ => pool.session_full(session),
+            _ => pool.session_full(now.mono, session),
         };
-        let flow = self.counter.flows.get(permit.flow);
-        if let Some(lane) = flow.and_then(|flow| flow.lane) {
-            self.tell_unwelcome(news, permit.account, lane, reply);
-        }
+        self.tell_unwelcome(news, permit.account, permit.lane, reply);
     }
 
     fn tell_unwelcome(&mut self, news: Option<u32>, id: AccountId, lane: LaneId, reply: &Reply) {

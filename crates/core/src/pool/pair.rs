@@ -49,6 +49,8 @@ pub(super) struct Pair {
     pub cap: u32,
     /// And so many messages on each.
     pub messages: u32,
+    /// When the next is tried; a timer is set for it.
+    pub tries_at: Mono,
     /// How that was found out.
     pub welcome: Option<Box<Connections>>,
     /// What the send gate sees: a session idle, the product open.
@@ -71,6 +73,7 @@ impl Pair {
             backoff_until: None,
             cap: u32::MAX,
             messages: u32::MAX,
+            tries_at: Mono::NEVER,
             welcome: None,
             able,
             opens,

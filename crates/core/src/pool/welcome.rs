@@ -63,11 +63,11 @@ impl Pool {
 
     /// A message was refused because its session carried enough. How many
     /// messages are welcome on one, if that is news.
-    pub fn session_full(&mut self, id: SessionId) -> Option<u32> {
+    pub fn session_full(&mut self, now: Mono, id: SessionId) -> Option<u32> {
         let session = self.sessions.at(self.find(id, State::Busy)?);
         let (pair, carried) = (session.pair, session.used.saturating_sub(1));
         let welcome = self.welcome(pair);
-        let is_news = welcome.full(carried);
+        let is_news = welcome.full(now, carried);
         let messages = welcome.messages();
         self.pair_mut(pair).messages = messages;
         is_news.then_some(messages)
@@ -93,7 +93,10 @@ impl Pool {
         }
         // The one that was opened is not yet counted as open.
         let open = self.open_at(no) + 1;
-        self.welcome(no).opened(now, open);
+        let welcome = self.welcome(no);
+        welcome.opened(now, open);
+        let messages = welcome.messages();
+        self.pair_mut(no).messages = messages;
         self.follow(now, no);
     }
 
@@ -141,8 +144,11 @@ impl Pool {
             return;
         };
         let (cap, try_at) = (welcome.cap(now), welcome.try_at());
-        self.pair_mut(no).cap = cap;
-        if now < try_at && try_at != Mono::NEVER {
+        let pair = self.pair_mut(no);
+        pair.cap = cap;
+        // Timers are not taken back: one for each time, not for each session.
+        if now < try_at && try_at != Mono::NEVER && pair.tries_at != try_at {
+            pair.tries_at = try_at;
             self.timers.set(try_at, Timer::Welcome(no));
         }
         self.refresh_pair(no);

@@ -219,7 +219,7 @@ impl Run<'_> {
         if let Some(spec) = self.case.provider.connections {
             self.links.give_back(reply.carried, &spec);
             if reply.carried > spec.messages {
-                self.sender.connection_full(spec.messages);
+                self.sender.connection_full(now, spec.messages);
                 self.count(reply.sent_at, |counts| counts.refused += 1);
                 self.sender.replied(now, reply.sent_at, Signal::Crowded);
                 return;

@@ -196,9 +196,9 @@ impl Sender {
     }
 
     /// A connection bore no more messages.
-    pub fn connection_full(&mut self, carried: u32) {
+    pub fn connection_full(&mut self, now: Nanos, carried: u32) {
         if self.rule == Rule::Seek {
-            self.connections.full(carried);
+            self.connections.full(Mono(now.0), carried);
         }
     }
 

@@ -67,7 +67,7 @@ impl Sim {
             }
             9 => drop(self.pool.session_unwelcome(now, session)),
             10 => drop(self.pool.session_crowded(now, session, now)),
-            11 => drop(self.pool.session_full(session)),
+            11 => drop(self.pool.session_full(now, session)),
             _ => self.restore(account),
         }
         self.at(self.now + 100 * MS, Event::Chaos);
