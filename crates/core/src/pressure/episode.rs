@@ -5,12 +5,14 @@
 //! with the same caps: measured anew they would count the minutes in which the
 //! pool was held, and sink each time.
 //!
-//! Four exceptions keep the rule from doing harm:
+//! Exceptions keep the rule from doing harm:
 //! - an account that sent less than half of its fair share, a standby say, may
 //!   send its fair share;
 //! - no account is held below a tenth of its own rate (one a second if it has
 //!   none): there it is near no limit, and a quiet pool would be no use at all;
-//! - a pool that began to send only seconds ago is judged by its rate since then;
+//! - a pool that began to send only seconds ago is judged by its rate since then,
+//!   and one that sent nothing for a minute, after a restart say, has no rate to
+//!   keep: its accounts go by their limits;
 //! - an account that is blocked for hours (a quota of the day) must not hold a
 //!   pool at what it did in the night: after ten minutes caps grow, by a tenth
 //!   of their first size each minute.
@@ -57,6 +59,9 @@ pub struct Episode {
     fair: u64,
     /// For how long of that minute the pool was sending at all.
     span: Nanos,
+    /// Whether anything is known of the minute before. A pool that sent nothing,
+    /// because it was just started say, has no rate to keep.
+    is_known: bool,
 }
 
 impl Episode {
@@ -72,7 +77,8 @@ impl Episode {
         self.began = now;
         let before = before();
         self.span = before.span.max(SPAN_MIN);
-        self.fair = self.in_a_minute(before.count / before.accounts.max(1));
+        self.is_known = before.count > 0;
+        self.fair = in_a_minute(before.count / before.accounts.max(1), self.span);
     }
 
     /// An account is blocked no more, or has left the pool.
@@ -103,9 +109,12 @@ impl Episode {
     }
 
     /// What an account may send in a minute that sent `own` in the minute
-    /// before and is never held below `floor`.
-    pub fn allowed(&self, own: u64, floor: u64) -> u64 {
-        let own = self.in_a_minute(own);
+    /// before, `span` of which it was sending, and is never held below `floor`.
+    pub fn allowed(&self, own: u64, span: Nanos, floor: u64) -> u64 {
+        if !self.is_known {
+            return u64::MAX;
+        }
+        let own = in_a_minute(own, self.span.max(span));
         let kept = if own.saturating_mul(2) < self.fair {
             self.fair
         } else {
@@ -114,17 +123,18 @@ impl Episode {
         kept.max(floor)
     }
 
-    fn in_a_minute(&self, count: u64) -> u64 {
-        if self.span >= SPAN_MAX {
-            return count;
-        }
-        let scaled = u128::from(count) * u128::from(MINUTE.0) / u128::from(self.span.0.max(1));
-        u64::try_from(scaled).unwrap_or(u64::MAX)
-    }
-
     /// How far caps have grown by now, in thousandths of their first size.
     pub fn growth(&self, now: Mono) -> u64 {
         let over = now.since(self.began).minus(KEPT);
         1_000 + over.0 / (GROWS.0 / 1_000)
     }
+}
+
+/// A count over `span` as one over a minute.
+fn in_a_minute(count: u64, span: Nanos) -> u64 {
+    if span >= SPAN_MAX {
+        return count;
+    }
+    let scaled = u128::from(count) * u128::from(MINUTE.0) / u128::from(span.0.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
 }

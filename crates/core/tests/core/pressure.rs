@@ -72,10 +72,10 @@ fn before(count: u64) -> Before {
 fn a_standby_may_do_its_share_and_nobody_is_held_below_the_floor() {
     let mut episode = Episode::default();
     episode.block(at(60_000), AccountId(3), || before(1_000));
-    assert_eq!(episode.allowed(100, 0), 100);
-    assert_eq!(episode.allowed(50, 0), 50);
-    assert_eq!(episode.allowed(49, 0), 100);
-    assert_eq!(episode.allowed(100, 300), 300);
+    assert_eq!(episode.allowed(100, Nanos::ZERO, 0), 100);
+    assert_eq!(episode.allowed(50, Nanos::ZERO, 0), 50);
+    assert_eq!(episode.allowed(49, Nanos::ZERO, 0), 100);
+    assert_eq!(episode.allowed(100, Nanos::ZERO, 300), 300);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn who_began_lately_is_judged_by_the_rate_since_then() {
         span,
         ..before(100)
     });
-    assert_eq!(episode.allowed(10, 0), 100);
+    assert_eq!(episode.allowed(10, Nanos::ZERO, 0), 100);
 }
 
 #[test]
@@ -113,4 +113,28 @@ fn caps_grow_if_a_block_lasts_for_hours() {
     assert_eq!(episode.growth(at(600_000)), 1_000);
     assert_eq!(episode.growth(at(660_000)), 1_100);
     assert_eq!(episode.growth(at(1_200_000)), 2_000);
+}
+
+#[test]
+fn who_sent_for_longer_than_the_pool_was_known_is_judged_by_his_own_time() {
+    let mut episode = Episode::default();
+    let span = Nanos::from_secs(6);
+    episode.block(at(6_000), AccountId(3), || Before {
+        span,
+        ..before(100)
+    });
+    // It goes on within a minute, when an account has sent for half a minute.
+    episode.release(at(7_000), AccountId(3));
+    episode.block(at(37_000), AccountId(4), || before(1));
+    assert_eq!(episode.allowed(500, Nanos::from_secs(30), 0), 1_000);
+}
+
+#[test]
+fn a_pool_that_sent_nothing_has_no_rate_to_keep() {
+    let mut episode = Episode::default();
+    episode.block(at(0), AccountId(3), || Before {
+        span: Nanos::ZERO,
+        ..before(0)
+    });
+    assert_eq!(episode.allowed(0, Nanos::ZERO, 60), u64::MAX);
 }

@@ -10,6 +10,7 @@ use super::super::account_limits::Owner;
 use super::slots::Slots;
 use super::{Account, Desk};
 use crate::handle::{AccountId, PoolId};
+use crate::limit::spec::LimitSpec;
 use crate::policy::applied::Applied;
 use crate::pressure::{Before, Cap, Recent, UnderPressure};
 use crate::time::{Mono, NANOS_PER_SECOND, Nanos, Now};
@@ -125,7 +126,8 @@ impl Desk {
             let number = episode.number();
             if capped.cap.as_ref().is_none_or(|(of, _)| *of != number) {
                 let own = capped.recent.count(episode.began());
-                let cap = Cap::new(now, episode.allowed(own, capped.floor));
+                let span = capped.recent.span(now);
+                let cap = Cap::new(now, episode.allowed(own, span, capped.floor));
                 capped.cap = Some((number, cap));
             }
             if let Some((_, cap)) = &mut capped.cap {
@@ -188,7 +190,11 @@ impl Desk {
 
     /// Notes below what an account is not held: a tenth of its slowest rate.
     pub(super) fn set_floor(&mut self, id: AccountId, applied: &[Applied]) {
-        let rates = applied.iter().filter_map(|limit| limit.spec.shape().rate);
+        // Quotas are no rates: a quota of the day is used up, not kept to.
+        let rates = applied.iter().filter_map(|limit| match limit.spec {
+            LimitSpec::TokenBucket { rate, .. } | LimitSpec::LeakyBucket { rate } => Some(rate),
+            _ => None,
+        });
         let per_minute = rates.map(|rate| {
             let minute = u128::from(60 * NANOS_PER_SECOND) * u128::from(rate.count);
             u64::try_from(minute / u128::from(rate.per.0.max(1))).unwrap_or(u64::MAX)
