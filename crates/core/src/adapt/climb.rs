@@ -45,6 +45,7 @@ const HORIZON: f64 = 16.0 * HOUR as f64;
 impl Controller {
     /// Proves the rate in force, checks for noise, begins the next trial.
     pub(super) fn climb(&mut self, at: At) {
+        self.measure_use(at.tick);
         match self.mode {
             Mode::Prove | Mode::Trial if self.is_proven(at.tick) => self.prove(at),
             Mode::Cruise | Mode::Window => {
@@ -76,21 +77,36 @@ impl Controller {
     }
 
     fn is_proven(&self, tick: u64) -> bool {
-        let elapsed = tick.saturating_sub(self.changed_at);
+        let elapsed = tick.saturating_sub(self.used_from);
+        let enough = self.enough();
+        elapsed >= PROOF_LEAST && self.used >= enough && self.is_used(tick)
+    }
+
+    /// How many replies prove a rate.
+    fn enough(&self) -> u32 {
         // A finer step shows in a smaller share, which takes more replies.
         let enough = match self.rate / self.good {
             ratio if ratio >= 1.4 => 20,
             ratio if ratio >= 1.1 => 40,
             _ => 100,
         };
-        let enough = enough.min((self.rate * HALF_AN_HOUR) as u32).max(12);
-        elapsed >= PROOF_LEAST && self.judge.replies >= enough && self.is_used(tick)
+        enough.min((self.rate * HALF_AN_HOUR) as u32).max(12)
     }
 
     /// Whether the rate in force was really used.
     fn is_used(&self, tick: u64) -> bool {
-        let elapsed = tick.saturating_sub(self.changed_at) as f64 / NANOS_PER_SECOND as f64;
-        f64::from(self.judge.replies) >= USED_LEAST * self.rate * elapsed
+        let elapsed = tick.saturating_sub(self.used_from) as f64 / NANOS_PER_SECOND as f64;
+        f64::from(self.used) >= USED_LEAST * self.rate * elapsed
+    }
+
+    /// Where too little of the rate was used for as long as a proof takes, its use
+    /// is measured anew.
+    fn measure_use(&mut self, tick: u64) {
+        let proof = f64::from(self.enough()) / self.rate * NANOS_PER_SECOND as f64;
+        let window = PROOF_LEAST.max(2 * proof as u64);
+        if tick.saturating_sub(self.used_from) >= window && !self.is_used(tick) {
+            (self.used_from, self.used) = (tick, 0);
+        }
     }
 
     fn prove(&mut self, at: At) {

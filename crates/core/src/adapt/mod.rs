@@ -138,6 +138,10 @@ pub struct Controller {
     changed_at: u64,
     /// How often it changed.
     epoch: u32,
+    /// How much of it is used: replies since this time. Begins anew where too
+    /// little was, so that an idle night does not count against the day.
+    used_from: u64,
+    used: u32,
     /// No increase before.
     wait_until: u64,
     /// No jump to the best proven rate before, and how long to wait after one.
@@ -171,6 +175,8 @@ impl Controller {
             failed: 0,
             changed_at: 0,
             epoch: 0,
+            used_from: 0,
+            used: 0,
             wait_until: 0,
             jump_at: 0,
             jump_wait: climb::JUMP_WAIT_LEAST,
@@ -371,7 +377,10 @@ impl Controller {
         if profile_changed {
             self.incident = Incident::default();
         }
-        if self.rate > settings.cap() {
+        if self.rate > settings.cap() && self.is_stopped() {
+            // The block goes on; then it is no faster than that.
+            self.rate = settings.cap();
+        } else if self.rate > settings.cap() {
             self.change(at, settings.cap(), Mode::Prove);
         }
     }
@@ -414,6 +423,7 @@ impl Controller {
         if matches!(self.mode, Mode::Cruise | Mode::Window) {
             self.noise.count(refused);
         }
+        self.used = self.used.saturating_add(1);
         let trial = self.mode == Mode::Trial;
         let found = self.judge.count(refused, self.noise.base, self.rate, trial);
         match (self.settings.profile(), found) {
@@ -457,6 +467,7 @@ impl Controller {
 
     fn renew(&mut self, tick: u64) {
         self.changed_at = tick;
+        (self.used_from, self.used) = (tick, 0);
         self.epoch = self.epoch.wrapping_add(1);
         self.judge = Judge::default();
     }

@@ -13,10 +13,12 @@ use super::judge::Judge;
 use super::noise::Noise;
 use super::surge::Surge;
 use super::{Cause, Controller, Mode, Settings};
-use crate::time::{Nanos, Now};
+use crate::time::{Nanos, Now, Wall};
 
 /// The order of the words below. A new order gets a new number.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// What is read as well: without how much is used, and when it was saved.
+const VERSION_BEFORE: u8 = 1;
 /// No controller has run for longer: a century.
 const TICK_MAX: u64 = 100 * 366 * 24 * super::HOUR;
 
@@ -97,6 +99,9 @@ impl Controller {
             pin_until,
             self.told.to_bits(),
             u64::from(self.last_code),
+            self.used_from,
+            u64::from(self.used),
+            now.wall.0.cast_unsigned(),
         ];
         Saved {
             mode: self.mode,
@@ -105,20 +110,24 @@ impl Controller {
         }
     }
 
-    /// A controller as it was saved, `downtime` later. The cap of `settings`
-    /// holds at once.
+    /// A controller as it was saved, at least `downtime` later. The cap of
+    /// `settings` holds at once.
     pub fn restore(
         now: &Now,
         settings: Settings,
         saved: &Saved,
         downtime: Nanos,
     ) -> Result<Self, Unreadable> {
-        if saved.version != VERSION {
+        if saved.version != VERSION && saved.version != VERSION_BEFORE {
             return Err(Unreadable::Version(saved.version));
         }
         let mut words = Words(saved.words.iter());
         let mut new = Self::new(now, settings);
-        let tick = words.tick()?.saturating_add(downtime.0).min(TICK_MAX);
+        // It was saved when it last changed, which may be long before the end.
+        let saved_at = saved.words.last().filter(|_| saved.version == VERSION);
+        let passed = saved_at.map_or(Nanos::ZERO, |at| now.wall.since(Wall(*at)));
+        let passed = downtime.max(passed);
+        let tick = words.tick()?.saturating_add(passed.0).min(TICK_MAX);
         let origin = i128::from(now.mono.0) - i128::from(tick);
         new.origin = i64::try_from(origin).map_err(|_| Unreadable::Damaged("clock"))?;
         new.mode = saved.mode;
@@ -174,6 +183,13 @@ impl Controller {
         new.pinned = flag(4).then_some((pin.min(settings.cap()), pin_until));
         new.told = words.rate()?;
         new.last_code = words.small()?;
+        if saved.version == VERSION {
+            (new.used_from, new.used) = (words.tick()?, words.small()?);
+            // When it was saved: read above.
+            words.next()?;
+        } else {
+            (new.used_from, new.used) = (new.changed_at, new.judge.replies);
+        }
         let most = settings.cap().min(new.told);
         new.rate = new.rate.min(most).max(settings.floor().min(most));
         Ok(new)

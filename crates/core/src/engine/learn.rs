@@ -8,10 +8,12 @@ use super::command::Tune;
 use super::learners::{Due, Told};
 use super::permits::Permit;
 use crate::adapt::Signal;
+use crate::destination::Destination;
 use crate::flow::FlowKey;
-use crate::handle::{AccountId, FlowId, LaneId, LearnerId};
+use crate::handle::{AccountId, LaneId, LearnerId};
 use crate::limit::Limit;
 use crate::limit::spec::{LimitSpec, Rate};
+use crate::name::Name;
 use crate::outcome::{Outcome, ReplyScope};
 use crate::policy::applied::{Applied, Learning};
 use crate::policy::facet::Facet;
@@ -19,7 +21,7 @@ use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
 use crate::policy::scope_set::ScopeSet;
 use crate::policy::text::Part;
-use crate::reply::Reply;
+use crate::reply::{Reply, Stage};
 use crate::tally::Counter;
 use crate::time::{Mono, Nanos, Now};
 
@@ -31,6 +33,7 @@ const ASKED_LATELY: Nanos = Nanos::from_secs(15 * 60);
 /// The slowest rate at which learning begins.
 const SLOWEST_START: f64 = 1.0 / 60.0;
 
+const DESTINATION: ScopeSet = ScopeSet::of(&[Scope::Isp, Scope::Carrier, Scope::Push, Scope::Host]);
 const SENDER: ScopeSet = ScopeSet::of(&[Scope::Account, Scope::Ip, Scope::Brand]);
 
 /// Whether a reply that speaks of `scope` speaks of what these scopes name.
@@ -39,7 +42,7 @@ fn speaks_of(scope: ReplyScope, scopes: ScopeSet) -> bool {
         ReplyScope::Account => !scopes.and(SENDER).is_empty(),
         ReplyScope::SendingDomain => scopes.has(Scope::SenderDomain),
         ReplyScope::Tenant => scopes.has(Scope::Tenant),
-        ReplyScope::Destination => scopes.len() == 1 && !scopes.has(Scope::Tenant),
+        ReplyScope::Destination => scopes.len() == 1 && !scopes.and(DESTINATION).is_empty(),
         ReplyScope::Recipient | ReplyScope::Message | ReplyScope::Session => false,
     }
 }
@@ -47,10 +50,7 @@ fn speaks_of(scope: ReplyScope, scopes: ScopeSet) -> bool {
 /// Who was refused, and where.
 struct Refused {
     account: AccountId,
-    lane: LaneId,
     key: Arc<FlowKey>,
-    /// Whose message it was; none if no message was tried.
-    flow: Option<FlowId>,
 }
 
 impl Engine {
@@ -92,9 +92,7 @@ impl Engine {
             let flow = self.counter.flows.get(permit.flow)?;
             let refused = Refused {
                 account: permit.account,
-                lane: flow.lane?,
                 key: Arc::clone(&flow.key),
-                flow: Some(permit.flow),
             };
             let id = self.begin_learning(now, &refused, outcome.scope)?;
             let learners = &mut self.counter.maker.learners;
@@ -115,24 +113,21 @@ impl Engine {
         reply: &Reply,
         outcome: &Outcome,
     ) {
-        let &Reply::Said { code, .. } = reply else {
+        let &Reply::Said { code, stage, .. } = reply else {
             return;
         };
         let signal = self.signal(now, account, outcome, code);
         // Nobody has said yet who sends, or for whom.
         let is_known = matches!(outcome.scope, ReplyScope::Account | ReplyScope::Destination);
-        // Who cannot log in backs off; who is let in again may go on at once.
-        let stops_for = outcome.stops_for().filter(|_| outcome.is_own);
+        // Who cannot log in only backs off: once the password is right, mail is
+        // to flow at once.
+        let is_login = stage == Stage::Auth && !outcome.is_own;
+        let stops_for = outcome.stops_for().filter(|_| !is_login);
         if !is_known || !(stops_for.is_some() || matches!(signal, Signal::Refused { .. })) {
             return;
         }
         let key = Arc::new(self.counter.desk.lane(lane).facts.clone());
-        let refused = Refused {
-            account,
-            lane,
-            key,
-            flow: None,
-        };
+        let refused = Refused { account, key };
         if let Some(id) = self.begin_learning(now, &refused, outcome.scope) {
             let learners = &mut self.counter.maker.learners;
             learners.refused_at_door(now, id, since, signal);
@@ -169,21 +164,32 @@ impl Engine {
         let parts = self.parts_of(refused, scope)?;
         let key = LimitKey::new(parts.iter().cloned(), Facet::Learnt);
         if let Some(id) = self.counter.maker.learners.find(&key) {
+            // The policy that had it learnt may be gone: what it learnt holds on.
+            let learning = self.counter.maker.learners.get(id)?.learning;
+            if !self.counter.policies.has_learnt(&key) {
+                self.counter.policies.learn(key, learning);
+                self.relimit(now, refused, scope);
+            }
             return Some(id);
         }
         if !self.counter.settings.learns || !self.counter.maker.learners.has_room() {
             return None;
         }
-        let learning = self.learning(now, refused);
+        let learning = self.learning(now, refused, &key);
         let applied = Applied::learnt(parts, learning);
         let id = self.counter.maker.learners.of(now, &applied)?;
         self.counter.policies.learn(key, learning);
+        self.relimit(now, refused, scope);
+        Some(id)
+    }
+
+    /// What a reply spoke of has one more limit.
+    fn relimit(&mut self, now: &Now, refused: &Refused, scope: ReplyScope) {
         if scope == ReplyScope::Account {
             self.limit_pairs(now, refused);
         } else {
             self.review_flows();
         }
-        Some(id)
     }
 
     /// The account's pairs with this destination have one more limit.
@@ -224,16 +230,9 @@ impl Engine {
 
     /// Learning begins at what was lately sent, and ends at the slowest of the
     /// rates that hold anyway.
-    fn learning(&self, now: &Now, refused: &Refused) -> Learning {
+    fn learning(&self, now: &Now, refused: &Refused, learnt: &LimitKey) -> Learning {
         let (counter, key) = (&self.counter, &refused.key);
-        let flow = refused.flow.and_then(|flow| counter.flows.get(flow));
-        let places = flow.map_or(&[][..], |flow| &flow.limits);
-        let of_flow = places
-            .iter()
-            .filter_map(|&place| self.schedule.limit(place));
-        let of_account = counter.desk.limits_at(refused.account, refused.lane);
-        let rates = of_flow.chain(of_account).filter_map(rate_of);
-        let most = rates.fold(MOST, Rate::slower);
+        let most = self.most_of(learnt).unwrap_or(MOST);
         let lately = |scope, name: &crate::name::Name| {
             let tally = self.tally(&LimitKey::of(scope, name.clone()));
             tally.map_or(0.0, |tally| tally.lately(now.mono, Counter::Attempts))
@@ -249,10 +248,70 @@ impl Engine {
         }
     }
 
+    /// What is learnt beside policies may climb to what holds besides. When that
+    /// changes, so does this: else a refusal during a mitigation would keep its
+    /// rate for good. With a name, only what speaks of that account.
+    pub(super) fn bound_learning(&mut self, of: Option<&Name>) {
+        let names = |key: &LimitKey| {
+            let mut parts = key.parts().iter();
+            of.is_none_or(|of| parts.any(|(scope, name)| *scope == Scope::Account && name == of))
+        };
+        let learnt = self.counter.policies.learnt();
+        let changed = learnt
+            .filter(|(key, _)| names(key))
+            .filter_map(|(key, learning)| {
+                let most = self.most_of(key)?;
+                (most != learning.most).then(|| (key.clone(), Learning { most, ..learning }))
+            });
+        let changed: Vec<(LimitKey, Learning)> = changed.collect();
+        for (key, learning) in changed {
+            self.counter.policies.learn(key, learning);
+        }
+    }
+
+    /// The slowest of the rates that hold for what `key` names anyway.
+    fn most_of(&self, key: &LimitKey) -> Option<Rate> {
+        let name_of = |scope| {
+            let mut parts = key.parts().iter();
+            parts.find(|(it, _)| *it == scope).map(|(_, name)| name)
+        };
+        let mut parts = key.parts().iter();
+        let to = parts.find_map(|(scope, name)| {
+            let kind = scope.destination_kind()?;
+            Some(Destination::new(kind, name.clone()))
+        });
+        let to = to.unwrap_or_else(|| Destination::unresolved(Name::from("")));
+        let mut facts = FlowKey::to(to);
+        facts.sender_domain = name_of(Scope::SenderDomain).cloned();
+        if let Some(tenant) = name_of(Scope::Tenant) {
+            facts.tenant = tenant.clone();
+        }
+        let desk = &self.counter.desk;
+        let policies = &self.counter.policies;
+        let mut applied = Vec::new();
+        if let Some(name) = name_of(Scope::Account) {
+            // One that is not there yet is asked about when it comes.
+            let account = desk.account(desk.find_account(name)?)?;
+            facts.pool = account.spec.pool.clone();
+            applied.extend(policies.for_account(&account.spec));
+            applied.extend(policies.for_pair(&account.spec, &facts));
+        }
+        applied.extend(policies.for_flow(&facts));
+        let others = applied.iter().filter(|applied| applied.learning.is_none());
+        let rates = others.filter_map(|applied| match applied.spec {
+            LimitSpec::TokenBucket { rate, .. } | LimitSpec::LeakyBucket { rate } => Some(rate),
+            _ => None,
+        });
+        Some(rates.fold(MOST, Rate::slower))
+    }
+
     /// An operator takes a rate in hand, or lets go of it.
     pub(super) fn tune(&mut self, now: &Now, key: &LimitKey, tune: Tune) {
         let learners = &mut self.counter.maker.learners;
-        if let Some(id) = learners.find(key) {
+        if let Some(id) = learners.find_or_recall(now, key) {
+            if tune == Tune::Reset && self.counter.policies.has_learnt(key) {
+                learners.begin_at_most(now, id);
+            }
             learners.change(id, |controller| match tune {
                 Tune::Pin { rate, until } => {
                     let until = until.map(|until| now.mono_at(until));
@@ -310,17 +369,5 @@ fn set_gate(now: &Now, limit: &mut Limit, pace: Told) {
         Told::Flow(_) => {}
         Told::One => limit.refill(now),
         Told::Stop(until) => limit.block_until(until),
-    }
-}
-
-/// The rate of a limit that is one; quotas and slots are none, and what was
-/// learnt elsewhere does not bound what is learnt here.
-fn rate_of(limit: &Limit) -> Option<Rate> {
-    if limit.largest_cost() == u32::MAX {
-        return None;
-    }
-    match limit.spec() {
-        LimitSpec::TokenBucket { rate, .. } | LimitSpec::LeakyBucket { rate } => Some(*rate),
-        _ => None,
     }
 }

@@ -126,7 +126,7 @@ pub struct Adapted {
 pub(super) struct Learner {
     pub key: Arc<LimitKey>,
     pub scopes: ScopeSet,
-    learning: Learning,
+    pub learning: Learning,
     pub controller: Controller,
     told: Told,
     looked_at: Mono,
@@ -150,7 +150,11 @@ impl Learner {
         controller: Controller,
         is_new: bool,
     ) -> Self {
-        let noted = (controller.mode(), controller.limit());
+        // Before anything was learnt, the slowest of the other limits held.
+        let noted = match is_new {
+            true => (controller.mode(), learning.most.in_a_second()),
+            false => (controller.mode(), controller.limit()),
+        };
         Self {
             scopes: key.scopes(),
             key,
@@ -180,6 +184,9 @@ impl Learner {
             (false, false) if rate > rate_before * (1.0 + NOTED) => Turn::Raised,
             (false, false) => return None,
         };
+        if self.is_new {
+            self.evidence = self.controller.evidence();
+        }
         self.is_new = false;
         self.noted = (mode, rate);
         let shown = |mode: Mode, rate| Rate::of_per_second(if mode.is_stop() { 0.0 } else { rate });
@@ -247,6 +254,39 @@ impl Learners {
         self.by_key.get(key).copied()
     }
 
+    /// The same, also if it is known from the journal and nobody sent since.
+    pub fn find_or_recall(&mut self, now: &Now, key: &LimitKey) -> Option<LearnerId> {
+        if let Some(id) = self.find(key) {
+            return Some(id);
+        }
+        let learning = self.known.get(key)?.learning;
+        let parts = key.parts().iter().cloned();
+        self.of(now, &Applied::learnt(parts, learning))
+    }
+
+    /// What is known from the journal, of which nobody sent since the start.
+    pub fn known(&self, now: &Now) -> impl Iterator<Item = (Arc<LimitKey>, Controller, Limit)> {
+        self.known.iter().filter_map(|(key, lore)| {
+            let controller = self.restored(now, lore)?;
+            let limit = Limit::learnt(told(now, &controller).spec(), now, Fill::Empty);
+            Some((Arc::new(key.clone()), controller, limit))
+        })
+    }
+
+    fn restored(&self, now: &Now, lore: &Lore) -> Option<Controller> {
+        let downtime = self.downtime + now.mono.since(self.started_at);
+        let settings = settings(lore.learning);
+        Controller::restore(now, settings, &lore.controller, downtime).ok()
+    }
+
+    /// If it begins anew, then at the most it may: nothing is known against it.
+    pub fn begin_at_most(&mut self, now: &Now, id: LearnerId) {
+        if let Some(learner) = self.slab.get_mut(id.index()) {
+            learner.learning.start = learner.learning.most;
+            learner.controller.set(now, settings(learner.learning));
+        }
+    }
+
     /// Whether one more may be made.
     pub fn has_room(&self) -> bool {
         self.slab.len() < LEARNERS_MAX
@@ -269,9 +309,10 @@ impl Learners {
         let id = LearnerId(u32::try_from(self.slab.len()).ok()?);
         let key = Arc::new(applied.key.clone());
         let known = self.known.remove(&applied.key);
-        let downtime = self.downtime + now.mono.since(self.started_at);
-        let restored = known
-            .and_then(|lore| Controller::restore(now, settings, &lore.controller, downtime).ok());
+        let restored = known.and_then(|mut lore| {
+            lore.learning = learning;
+            self.restored(now, &lore)
+        });
         let is_new = restored.is_none();
         let controller = restored.unwrap_or_else(|| Controller::new(now, settings));
         self.slab.push(Learner::new(
@@ -289,6 +330,11 @@ impl Learners {
     /// A limit at the pace of its learner.
     pub fn limit(&self, now: &Now, id: LearnerId, fill: Fill) -> Option<Limit> {
         let learner = self.get(id)?;
+        // The one message that asks goes, also after a restart.
+        let fill = match learner.told {
+            Told::One => Fill::Full,
+            Told::Flow(_) | Told::Stop(_) => fill,
+        };
         let mut limit = Limit::learnt(learner.told.spec(), now, fill);
         if let Told::Stop(until) = learner.told {
             limit.block_until(until);
@@ -402,8 +448,9 @@ impl Learners {
             learner.told = told;
             due.pace = Some(told);
         }
+        // What is due and waits for somebody to send is not waited for.
         let next = learner.controller.next_wake();
-        let next = next.map(|at| at.max(now.mono + Nanos::from_millis(1)));
+        let next = next.filter(|at| *at > now.mono);
         if learner.wake != next {
             if let Some(at) = std::mem::replace(&mut learner.wake, next) {
                 self.wakes.remove(&(at, id));
@@ -434,13 +481,18 @@ fn settings(learning: Learning) -> Settings {
 
 /// The learners that one message teaches. Every permit carries them, so their
 /// numbers are short; there are fewer than [`LEARNERS_MAX`].
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Lessons {
-    ids: [u16; Self::MAX],
-    len: u8,
-}
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lessons([u16; Self::MAX]);
 
-const _: () = assert!(LEARNERS_MAX <= u16::MAX as usize, "a number fits a lesson");
+/// No learner has this number.
+const NOBODY: u16 = u16::MAX;
+const _: () = assert!(LEARNERS_MAX <= NOBODY as usize, "a number fits a lesson");
+
+impl Default for Lessons {
+    fn default() -> Self {
+        Self([NOBODY; Self::MAX])
+    }
+}
 
 impl Lessons {
     /// Destination, tenant, sending domain, account and IP, each at most once.
@@ -448,20 +500,19 @@ impl Lessons {
 
     /// One more; those beyond the most are not taught.
     pub fn add(&mut self, id: LearnerId) {
-        if let Some(place) = self.ids.get_mut(usize::from(self.len))
+        if let Some(place) = self.0.iter_mut().find(|place| **place == NOBODY)
             && let Ok(id) = u16::try_from(id.0)
         {
             *place = id;
-            self.len += 1;
         }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = LearnerId> + use<> {
-        let (ids, len) = (self.ids, usize::from(self.len));
-        ids.into_iter().take(len).map(|id| LearnerId(id.into()))
+        let ids = self.0.into_iter().take_while(|id| *id != NOBODY);
+        ids.map(|id| LearnerId(id.into()))
     }
 
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.0.first() == Some(&NOBODY)
     }
 }

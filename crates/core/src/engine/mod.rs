@@ -210,6 +210,7 @@ impl Engine {
             Event::PolicyChanged { policies } => {
                 let before = std::mem::replace(&mut self.counter.policies, *policies);
                 self.counter.policies.keep_learning(before);
+                self.bound_learning(None);
                 self.review_accounts();
             }
             Event::AccountChanged { account } => self.set_account(now, *account),

@@ -201,8 +201,13 @@ impl Engine {
             .desk
             .set_account(now, spec, &counter.policies, &mut counter.maker);
         if let Some(until) = counter.maker.blocked_until(&name) {
-            counter.desk.block(now.mono, id, now.mono_at(until));
+            // One that is over is none, and begins no episode.
+            let until = now.mono_at(until);
+            if until > now.mono {
+                counter.desk.block(now.mono, id, until);
+            }
         }
+        self.bound_learning(Some(&name));
         self.review_account_pauses(id);
         self.review_account(id);
     }

@@ -12,7 +12,7 @@ use super::account_limits::Owner;
 use super::desk::Standstills;
 use super::explain::Obstacle;
 use super::flows::Flow;
-use crate::adapt::Mode;
+use crate::adapt::{Controller, Mode};
 use crate::class::Class;
 use crate::destination::Destination;
 use crate::handle::{AccountId, FlowId, LaneId, PoolId};
@@ -302,7 +302,12 @@ impl Engine {
             let learnt = self.learnt_view(now, &entry.key);
             LimitView::of(now, &entry.key, &entry.limit, waiters, learnt)
         });
-        let mut views: Vec<LimitView> = of_flows.chain(of_accounts).collect();
+        let known = self.counter.maker.learners.known(now);
+        let known = known.map(|(key, controller, limit)| {
+            let learnt = LearntView::of(now, &controller);
+            LimitView::of(now, &key, &limit, [0; Class::COUNT], Some(learnt))
+        });
+        let mut views: Vec<LimitView> = of_flows.chain(of_accounts).chain(known).collect();
         views.sort_by(|a, b| a.key.cmp(&b.key));
         views
     }
@@ -313,15 +318,7 @@ impl Engine {
         }
         let learners = &self.counter.maker.learners;
         let controller = &learners.get(learners.find(key)?)?.controller;
-        let cooldown = controller.cooldown_until();
-        Some(LearntView {
-            mode: controller.mode(),
-            rate: controller.rate(now),
-            factor: controller.factor(now),
-            cooldown_until: (cooldown > now.mono && cooldown != Mono::NEVER)
-                .then(|| now.wall_at(cooldown)),
-            sentence: controller.sentence(now),
-        })
+        Some(LearntView::of(now, controller))
     }
 
     /// Flows at the gates of each pool, by class.
@@ -364,6 +361,20 @@ impl LaneView {
         let waits = self.waiting.iter().any(|&count| count > 0);
         let is_broken = self.broken + self.half_open > 0;
         waits || self.in_flight > 0 || self.sessions > 0 || self.paused || is_broken
+    }
+}
+
+impl LearntView {
+    fn of(now: &Now, controller: &Controller) -> Self {
+        let cooldown = controller.cooldown_until();
+        let is_ahead = cooldown > now.mono && cooldown != Mono::NEVER;
+        Self {
+            mode: controller.mode(),
+            rate: controller.rate(now),
+            factor: controller.factor(now),
+            cooldown_until: is_ahead.then(|| now.wall_at(cooldown)),
+            sentence: controller.sentence(now),
+        }
     }
 }
 

@@ -105,6 +105,17 @@ impl Scope {
         }
     }
 
+    /// Of which kind the destinations are that it names, if it names any.
+    pub const fn destination_kind(self) -> Option<DestinationKind> {
+        match self {
+            Self::Isp => Some(DestinationKind::Isp),
+            Self::Carrier => Some(DestinationKind::Carrier),
+            Self::Push => Some(DestinationKind::Push),
+            Self::Host => Some(DestinationKind::Host),
+            _ => None,
+        }
+    }
+
     /// Whether names of this scope are the same in upper and lower case:
     /// destinations, domains and addresses are; tenants and accounts are not.
     pub const fn ignores_case(self) -> bool {

@@ -131,6 +131,16 @@ impl Policies {
         self.learnt.insert(key, learning);
     }
 
+    /// Whether the rate of what `key` names is learnt beside the policies.
+    pub fn has_learnt(&self, key: &LimitKey) -> bool {
+        self.learnt.contains_key(key)
+    }
+
+    /// What is learnt beside the policies.
+    pub fn learnt(&self) -> impl Iterator<Item = (&LimitKey, Learning)> {
+        self.learnt.iter().map(|(key, learning)| (key, *learning))
+    }
+
     /// Takes over what is learnt beside the policies from those before.
     pub fn keep_learning(&mut self, before: Self) {
         self.learnt = before.learnt;

@@ -6,7 +6,6 @@ use super::super::limits::Maker;
 use super::{Account, Desk};
 use crate::class::Class;
 use crate::handle::{AccountId, AccountLimitId, LaneId, PoolId};
-use crate::limit::Limit;
 use crate::policy::applied::Applied;
 use crate::policy::set::Policies;
 use crate::pool::ClassMask;
@@ -79,18 +78,6 @@ impl Desk {
         self.refresh(now, owner);
         self.refresh_changed(now);
     }
-
-    /// The limits of an account, and of the account at a lane.
-    pub(in crate::engine) fn limits_at(
-        &self,
-        id: AccountId,
-        lane: LaneId,
-    ) -> impl Iterator<Item = &Limit> {
-        let owners = [Owner::Account(id), Owner::Pair(id, lane)];
-        let limits = owners.into_iter().flat_map(|owner| self.limits.of(owner));
-        limits.map(|entry| &entry.limit)
-    }
-
     /// Tells the pool what an account or pair can ever take.
     fn tell_size(&mut self, owner: Owner) {
         let (Owner::Account(id) | Owner::Pair(id, _)) = owner;

@@ -1,6 +1,6 @@
 //! Saved and restored in the middle of anything: the same trace.
 
-use outflow_core::adapt::{Controller, Mode, Profile, Saved, Settings, Unreadable};
+use outflow_core::adapt::{Controller, Mode, Pace, Profile, Saved, Settings, Unreadable};
 use outflow_core::time::{Mono, Nanos, Now, Wall};
 
 use super::far_end::{FarEnd, Step, drive};
@@ -108,4 +108,22 @@ fn what_is_damaged_is_refused_by_name() {
             }
         }
     }
+}
+
+/// It is saved when it changes, which may be long before the process ends.
+#[test]
+fn time_since_saving_has_passed_after_a_restart() {
+    let mut controller = seek(10.0, 100.0);
+    let until = Mono(2 * HOUR);
+    controller.pin(&at(0), 3.0, Some(until));
+    let saved = controller.save(&at(0));
+    // Two hours later, though the process was away for a second only.
+    let now = Now {
+        mono: Mono(SECOND),
+        ..at(2 * HOUR)
+    };
+    let settings = Settings::new(10.0, 100.0, Profile::Seek);
+    let again = Controller::restore(&now, settings, &saved, Nanos(SECOND)).unwrap();
+    assert_ne!(again.pace(&now), Pace::Flow(3.0), "the pin is over");
+    assert_eq!(again.limit(), 10.0);
 }

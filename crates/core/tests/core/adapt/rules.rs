@@ -287,3 +287,31 @@ fn a_key_is_small() {
         size_of::<Controller>()
     );
 }
+
+/// Use is judged by what was lately used, not by the night before.
+#[test]
+fn an_idle_night_does_not_keep_a_rate_from_rising() {
+    let mut controller = seek(10.0, 100.0);
+    feed(&mut controller, 0, 10 * HOUR, 36_000, Signal::Passed);
+    assert_eq!(controller.limit(), 10.0, "a tenth of it proves nothing");
+    feed(
+        &mut controller,
+        10 * HOUR,
+        20 * MINUTE,
+        12_000,
+        Signal::Passed,
+    );
+    assert!(controller.limit() > 10.0, "all of it does");
+}
+
+/// Another cap is no reason to send into a block.
+#[test]
+fn a_lower_cap_does_not_end_a_block() {
+    let mut controller = seek(40.0, 40.0);
+    feed(&mut controller, 0, SECOND, 40, REFUSED);
+    assert!(controller.mode().is_stop(), "{:?}", controller.mode());
+    let lower = Settings::new(20.0, 20.0, Profile::Seek);
+    controller.set(&at(2 * SECOND), lower);
+    assert!(controller.mode().is_stop(), "{:?}", controller.mode());
+    assert!(controller.limit() <= 20.0);
+}

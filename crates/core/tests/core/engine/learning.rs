@@ -2,7 +2,7 @@
 
 use outflow_core::classify::{RuleSet, Rules};
 use outflow_core::engine::action::{Delivery, Record};
-use outflow_core::engine::command::{Command, Tune};
+use outflow_core::engine::command::{Command, PauseId, Tune};
 use outflow_core::engine::event::Event;
 use outflow_core::engine::learners::Lore;
 use outflow_core::engine::{Engine, Settings, Start};
@@ -339,4 +339,123 @@ fn no_cost_is_too_large_for_what_was_learnt() {
     let dead = |record: &Record| matches!(record, Record::Dead { .. });
     assert!(!desk.written.iter().any(dead), "given up");
     assert!(far.taken > 50, "{}", far.taken);
+}
+
+/// What was known when the process stopped, so long ago.
+fn again(desk: &Desk, downtime: Nanos) -> Desk {
+    let start = Start::Again {
+        limits: BTreeMap::new(),
+        learnt: BTreeMap::new(),
+        adapted: desk.lore(),
+        downtime,
+    };
+    let mut again = Desk::new(Policies::default());
+    again.now.mono = Mono(77 * SECOND);
+    again.now.wall = desk.now.wall + downtime;
+    again.engine = Engine::new(Settings::default(), Policies::default(), start, &again.now);
+    again.set_account(account("main", &["50/s"]));
+    again
+}
+
+#[test]
+fn a_block_that_ended_meanwhile_is_asked_about_at_once() {
+    let (mut desk, _) = flooded();
+    desk.run(Nanos(600 * SECOND), |_, _| {
+        Reply::said(Stage::Data, TOO_FAST.0, TOO_FAST.1)
+    });
+    let learnt = desk.learnt(PAIR).expect("it was refused");
+    assert!(learnt.mode.is_stop(), "{}", learnt.sentence);
+    let mut again = again(&desk, Nanos(12 * 3_600 * SECOND));
+    let flow = again.flow("google");
+    again.queue(flow, 1..=100);
+    again.run(Nanos(60 * SECOND), |_, _| Reply::accepted());
+    let learnt = again.learnt(PAIR).expect("it was written down");
+    assert!(!learnt.mode.is_stop(), "{}", learnt.sentence);
+}
+
+#[test]
+fn what_was_learnt_is_shown_and_held_before_anybody_sends() {
+    let (mut desk, _) = flooded();
+    let mut far = Hidden::new(5.0, TOO_FAST);
+    desk.run(Nanos(900 * SECOND), |now, _| far.answer(now));
+    let mut again = again(&desk, Nanos(3 * SECOND));
+    assert!(again.learnt(PAIR).is_some(), "nobody sent anything yet");
+    let key: LimitKey = PAIR.parse().unwrap();
+    let tune = Tune::Pin {
+        rate: Rate::per_second(2),
+        until: None,
+    };
+    again.command(Command::Tune {
+        key: Arc::new(key),
+        tune,
+    });
+    let flow = again.flow("google");
+    again.queue(flow, 1..=1_000);
+    again.run(Nanos(10 * SECOND), |_, _| Reply::accepted());
+    assert_eq!(again.learnt(PAIR).unwrap().rate, 2.0);
+}
+
+#[test]
+fn one_that_could_climb_and_has_no_demand_is_left_alone() {
+    let (mut desk, _) = flooded();
+    let mut far = Hidden::new(5.0, TOO_FAST);
+    desk.run(Nanos(3_600 * SECOND), |now, _| far.answer(now));
+    desk.command(Command::Pause {
+        id: PauseId(1),
+        matches: to("google"),
+        until: None,
+    });
+    let end = desk.now.mono + Nanos(3 * 3_600 * SECOND);
+    let mut wakes = 0;
+    while desk.now.mono < end {
+        let next = desk.engine.next_wake().max(desk.now.mono).min(end);
+        desk.now.wall = desk.now.wall + next.since(desk.now.mono);
+        desk.now.mono = next;
+        desk.step(Event::Woke);
+        wakes += 1;
+        assert!(wakes < 20_000, "{} left", end.since(next).as_secs_f64());
+    }
+}
+
+fn google_at(per_second: u32) -> Policy {
+    let mut policy = Policy::new(to("google"));
+    policy.rate = Some(RateOrShare::Rate(Rate::per_second(per_second)));
+    policy
+}
+
+#[test]
+fn what_is_learnt_during_a_mitigation_does_not_outlive_it() {
+    let (mut desk, _) = flooded();
+    let policies = Box::new(with(google_at(2)));
+    desk.step(Event::PolicyChanged { policies });
+    let mut far = Hidden::new(1.0, TOO_FAST);
+    desk.run(Nanos(900 * SECOND), |now, _| far.answer(now));
+    assert!(desk.learnt(PAIR).is_some(), "it was refused");
+    let policies = Box::new(with(google_at(40)));
+    desk.step(Event::PolicyChanged { policies });
+    desk.run(Nanos(4 * 3_600 * SECOND), |_, _| Reply::accepted());
+    let learnt = desk.learnt(PAIR).unwrap();
+    assert!(learnt.rate > 10.0, "{}", learnt.sentence);
+}
+
+/// A policy had it learnt, and is replaced by one that does not, in the middle
+/// of an incident.
+#[test]
+fn who_learns_by_a_policy_goes_on_without_it() {
+    let mut policy = google_at(10);
+    policy.max_rate = Some(Rate::per_second(50));
+    let (mut desk, _) = flooded();
+    let policies = Box::new(with(policy));
+    desk.step(Event::PolicyChanged { policies });
+    desk.run(Nanos(60 * SECOND), |_, _| Reply::accepted());
+    assert!(desk.learnt("isp:google#learnt").is_some());
+    let policies = Box::new(with(google_at(30)));
+    desk.step(Event::PolicyChanged { policies });
+    let busy = (451, "4.7.500 Server busy. Please try again later");
+    let mut far = Hidden::new(3.0, busy);
+    desk.run(Nanos(1_800 * SECOND), |now, _| far.answer(now));
+    let (taken, refused) = (far.taken, far.refused);
+    desk.run(Nanos(600 * SECOND), |now, _| far.answer(now));
+    let (taken, refused) = (far.taken - taken, far.refused - refused);
+    assert!(refused * 5 < taken, "{refused} refused, {taken} taken");
 }
