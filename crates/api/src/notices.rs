@@ -3,13 +3,13 @@
 //! While nobody listens this costs one look at a counter: events come at the
 //! rate of messages, on the node's thread.
 
-use outflow_core::engine::action::Alert;
+use outflow_core::engine::action::{Alert, Refusal};
 use outflow_core::engine::learners::Adapted;
 use outflow_core::flow::FlowKey;
 use outflow_core::message_id::MessageId;
 use outflow_core::pool::welcome::Welcome;
 use outflow_core::reply::Reply;
-use outflow_telemetry::{Event, Sink};
+use outflow_telemetry::{Event, Sink, without_addresses};
 use serde_json::{Value, json};
 
 use crate::events::{Events, Notice, NoticeKind};
@@ -103,9 +103,11 @@ fn alerted(alert: &Alert) -> Value {
         Alert::StoreFailing => json!({ "what": "store_failing" }),
         Alert::StoreRecovered => json!({ "what": "store_recovered" }),
         Alert::LedgerAway { key } => json!({ "what": "ledger_away", "limit": key.to_string() }),
-        Alert::Authentication { account } => {
-            json!({ "what": "authentication", "account": account.as_str() })
-        }
+        Alert::Refused(refusal) => json!({
+            "what": "sending.refused",
+            "about": refusal.about.to_string(),
+            "detail": refusal_detail(refusal),
+        }),
         Alert::Broken {
             account,
             destination,
@@ -145,12 +147,23 @@ fn alerted(alert: &Alert) -> Value {
     }
 }
 
+/// What is told of a refusal that a person must mend, also in the audit.
+pub fn refusal_detail(refusal: &Refusal) -> Value {
+    json!({
+        "account": refusal.account.as_str(),
+        "class": refusal.class.as_str(),
+        "rule": refusal.rule.as_str(),
+        "until": refusal.until.map(Stamp),
+        "reason": without_addresses(&refusal.reply.to_string()),
+    })
+}
+
 /// What is told of connections that are not welcome, also in the audit.
 pub fn unwelcome_detail(welcome: Welcome, reply: &Reply) -> Value {
     json!({
         "connections": welcome.sessions,
         "messages_each": welcome.messages,
-        "reason": reply.to_string(),
+        "reason": without_addresses(&reply.to_string()),
     })
 }
 

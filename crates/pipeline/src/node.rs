@@ -103,7 +103,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         } else {
             Start::Again {
                 limits: recovered.limits,
-                learnt: recovered.learnt,
+                holds: recovered.holds,
                 adapted: recovered.adapted,
                 downtime: recovered.downtime,
             }

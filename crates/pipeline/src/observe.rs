@@ -273,7 +273,7 @@ impl Observer {
             | Record::Moved { .. }
             | Record::Hastened { .. }
             | Record::Forgotten { .. }
-            | Record::Learnt { .. }
+            | Record::Held { .. }
             | Record::Adapted { .. }
             | Record::Reservation { .. } => return,
         };

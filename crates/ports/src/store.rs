@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outflow_core::engine::SavedLimit;
-use outflow_core::engine::action::Record;
+use outflow_core::engine::action::{Hold, Record};
 use outflow_core::engine::event::Event;
 use outflow_core::engine::learners::Lore;
 use outflow_core::flow::FlowKey;
@@ -108,9 +108,8 @@ pub struct Recovered {
     pub flows: Vec<(FlowId, Arc<FlowKey>, u32)>,
     /// What was reserved of each limit.
     pub limits: BTreeMap<LimitKey, SavedLimit>,
-    /// Until when the far end asked to be left alone, by what it spoke of. What
-    /// has passed may be left out.
-    pub learnt: BTreeMap<LimitKey, Wall>,
+    /// Which accounts are held, and how. What has passed may be left out.
+    pub holds: BTreeMap<LimitKey, Hold>,
     /// What was learnt of rates.
     pub adapted: BTreeMap<LimitKey, Lore>,
     /// How long the process was away since its last record, at least.

@@ -81,8 +81,9 @@ impl EmbeddedStore {
                 context,
                 place,
             } => {
-                if no.is_none() {
-                    self.reclaim.answered();
+                match no {
+                    Some(_) => self.index.arrived_of_limit(&record),
+                    None => self.reclaim.answered(),
                 }
                 self.reclaim.saw(place, Place::NONE);
                 self.index.apply(now.wall, record, &context, place);
@@ -120,6 +121,7 @@ impl EmbeddedStore {
             }
             Task::Append { no, record, .. } => {
                 if no.is_some() {
+                    self.index.arrived_of_limit(&record);
                     self.index.lose(&record);
                 } else {
                     self.reclaim.answered();

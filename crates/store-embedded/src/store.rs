@@ -150,8 +150,8 @@ impl Store for EmbeddedStore {
         });
         let limits = self.index.limits.iter();
         let limits = limits.map(|(key, reserved)| (key.clone(), reserved.limit.clone()));
-        let learnt = self.index.learnt.iter();
-        let learnt = learnt.map(|(key, (until, _))| (key.clone(), *until));
+        let holds = self.index.holds.iter();
+        let holds = holds.map(|(key, (hold, _))| (key.clone(), *hold));
         let adapted = self.index.adapted.iter();
         let adapted = adapted.map(|(key, (lore, _))| (key.clone(), lore.clone()));
         let boot = BootTime {
@@ -161,7 +161,7 @@ impl Store for EmbeddedStore {
         Recovered {
             flows: flows.collect(),
             limits: limits.collect(),
-            learnt: learnt.collect(),
+            holds: holds.collect(),
             adapted: adapted.collect(),
             downtime: self
                 .last_record

@@ -115,7 +115,7 @@ metrics! {
     LEDGER_GIVEN_BACK = Counter "outflow_ledger_tokens_given_back_total" []
         "Leased tokens that this node gave back unused.";
     ALERTS = Counter "outflow_alerts_total" ["alert"]
-        "Things that a person should know: `store_failing`, `store_recovered`, `ledger_away`, `authentication` (an account's log-in is refused), `worker_lost` (a delivery got no answer by its deadline).";
+        "Things that a person should know: `store_failing`, `store_recovered`, `ledger_away`, `refused` (in a way that a person must mend: a log-in, SPF, DKIM or DMARC, a block), `worker_lost` (a delivery got no answer by its deadline).";
     HTTP_REQUESTS = Counter "outflow_http_requests_total" ["method", "route", "status"]
         "Requests answered, by the template of their route.";
     HTTP_REQUEST_SECONDS = Histogram "outflow_http_request_seconds" ["method", "route"]

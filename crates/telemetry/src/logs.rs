@@ -256,9 +256,16 @@ fn describe_alert(line: &mut Line<'_>, alert: &Alert) {
             line.show("limit", key);
             "the ledger is away: the limit is handled as its policy says"
         }
-        Alert::Authentication { account } => {
-            line.text("account", account.as_str());
-            "the far end does not know or trust this account"
+        Alert::Refused(refusal) => {
+            line.show("about", &refusal.about);
+            line.text("account", refusal.account.as_str());
+            line.text("class", refusal.class.as_str());
+            line.text("rule", refusal.rule.as_str());
+            if let Some(until) = refusal.until {
+                line.time("until", until);
+            }
+            line.text("reply", &address::hidden(&refusal.reply.to_string()));
+            "the far end refuses us in a way that a person must mend"
         }
         Alert::Broken {
             account,
@@ -319,7 +326,7 @@ fn describe_alert(line: &mut Line<'_>, alert: &Alert) {
 /// How grave an event is.
 pub fn level(event: &Event<'_>) -> Level {
     match event {
-        Event::Alert(Alert::StoreFailing | Alert::Authentication { .. }) => Level::Error,
+        Event::Alert(Alert::StoreFailing | Alert::Refused(_)) => Level::Error,
         Event::Alert(Alert::StoreRecovered | Alert::Restored { .. }) => Level::Info,
         Event::Alert(Alert::Adapted(adapted)) => match adapted.turn {
             Turn::Stopped | Turn::Cut | Turn::Learnt => Level::Warn,
@@ -369,7 +376,7 @@ pub fn name(event: &Event<'_>) -> &'static str {
         Event::Alert(Alert::StoreFailing) => "store_failing",
         Event::Alert(Alert::StoreRecovered) => "store_recovered",
         Event::Alert(Alert::LedgerAway { .. }) => "ledger_away",
-        Event::Alert(Alert::Authentication { .. }) => "authentication",
+        Event::Alert(Alert::Refused(_)) => "refused",
         Event::Alert(Alert::WorkerLost { .. }) => "worker_lost",
         Event::Alert(Alert::Broken { .. }) => "account_broken",
         Event::Alert(Alert::Restored { .. }) => "account_restored",

@@ -110,6 +110,7 @@ fn what(action: &str, effect: Effect, detail: &Value) -> String {
         ("limit.resumed", _) => "let it flow again",
         ("limit.learnt", _) => "learnt the limit",
         ("connections.capped", _) => "holds fewer connections",
+        ("sending.refused", _) => "is refused: somebody must mend it",
         ("account.broken", _) => "took an account out",
         ("account.restored", _) => "put an account back",
         ("policy.set", Effect::Slower) if mitigation(detail).is_some() => "mitigated",

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use outflow_api::notices::{adapted_detail, unwelcome_detail};
+use outflow_api::notices::{adapted_detail, refusal_detail, unwelcome_detail};
 use outflow_core::engine::action::Alert;
 use outflow_core::engine::learners::Adapted;
 use outflow_core::time::Wall;
@@ -84,6 +84,11 @@ impl Sink for AuditTrail {
                 let target = format!("account:{account}/{destination}");
                 let detail = unwelcome_detail(*welcome, reply).to_string();
                 self.note("rule:control", "connections.capped", target, detail);
+            }
+            Event::Alert(Alert::Refused(refusal)) => {
+                let detail = refusal_detail(refusal).to_string();
+                let target = refusal.about.to_string();
+                self.note("rule:classify", "sending.refused", target, detail);
             }
             _ => {}
         }

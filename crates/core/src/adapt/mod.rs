@@ -13,6 +13,7 @@
 //! `block` pauses, holds, probes and knows windows that end with the hour;
 //! `noise` learns what is refused at any rate; `surge` keeps an idle key from
 //! starting at full speed; `incident` is the plain rule as another profile;
+//! `hand` is what operators do;
 //! [`saved`] lets it all outlive the process; `sentence` says it in words;
 //! [`connections`] learns how many connections are welcome, [`gradient`] how many
 //! requests at once where nobody ever says no.
@@ -21,6 +22,7 @@ mod block;
 mod climb;
 pub mod connections;
 pub mod gradient;
+mod hand;
 mod incident;
 mod judge;
 mod noise;
@@ -338,8 +340,12 @@ impl Controller {
         self.noise.base
     }
 
+    /// Whether it stands still for more than two hours: worth an alert.
+    pub fn holds_long(&self) -> bool {
+        self.is_stopped() && self.block.hold > 2 * HOUR
+    }
+
     /// How long it last held in a block before a message passed, if one came up.
-    /// More than two hours are worth an alert.
     pub fn last_block(&self) -> Option<Nanos> {
         (self.block.worked > 0).then_some(Nanos(self.block.worked))
     }
@@ -347,42 +353,6 @@ impl Controller {
     /// When that block ended.
     pub fn last_block_ended(&self) -> Option<Mono> {
         (self.block.worked > 0).then(|| self.mono(self.block.ended_at))
-    }
-
-    /// An operator holds it at `rate`, until `until` or for good.
-    pub fn pin(&mut self, now: &Now, rate: f64, until: Option<Mono>) {
-        let rate = Settings::new(rate, self.settings.cap(), Profile::Seek).start();
-        let until = until.map_or(u64::MAX, |until| self.tick(until));
-        self.pinned = Some((rate, until));
-        self.renew(self.at(now).tick);
-    }
-
-    /// The operator lets go.
-    pub fn unpin(&mut self, now: &Now) {
-        self.let_go(self.at(now).tick);
-    }
-
-    /// Forgets all that was learnt and starts as if new.
-    pub fn reset(&mut self, now: &Now) {
-        let epoch = self.epoch.wrapping_add(1);
-        *self = Self::new(now, self.settings);
-        self.epoch = epoch;
-    }
-
-    /// The operator changed the policy: what was learnt stays, the cap holds.
-    pub fn set(&mut self, now: &Now, settings: Settings) {
-        let at = self.at(now);
-        let profile_changed = self.settings.profile() != settings.profile();
-        self.settings = settings;
-        if profile_changed {
-            self.incident = Incident::default();
-        }
-        if self.rate > settings.cap() && self.is_stopped() {
-            // The block goes on; then it is no faster than that.
-            self.rate = settings.cap();
-        } else if self.rate > settings.cap() {
-            self.change(at, settings.cap(), Mode::Prove);
-        }
     }
 
     /// Of the replies since the rate last changed: how many were refused, of
@@ -449,13 +419,6 @@ impl Controller {
         }
     }
 
-    /// The pin ends. What was sent under it was no probe.
-    fn let_go(&mut self, tick: u64) {
-        self.pinned = None;
-        self.block.probe = None;
-        self.renew(tick);
-    }
-
     /// Puts another rate in force: the replies to what was sent before no
     /// longer count.
     fn change(&mut self, at: At, rate: f64, mode: Mode) {
@@ -479,11 +442,6 @@ impl Controller {
     /// What flows: the rate in force, less after a time of idling.
     fn flow(&self, tick: u64) -> f64 {
         self.rate.min(self.surge.most(tick, self.rate))
-    }
-
-    fn pin_at(&self, tick: u64) -> Option<f64> {
-        self.pinned
-            .and_then(|(rate, until)| (tick < until).then_some(rate))
     }
 
     fn at(&self, now: &Now) -> At {

@@ -33,6 +33,14 @@ pub struct Saved {
     pub words: Vec<i64>,
 }
 
+impl Saved {
+    /// When that was, if it is known.
+    pub fn saved_at(&self) -> Option<Wall> {
+        let last = self.words.last().filter(|_| self.version == VERSION);
+        last.copied().map(Wall)
+    }
+}
+
 /// Why a saved controller was not restored. It starts anew instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
@@ -124,8 +132,8 @@ impl Controller {
         let mut words = Words(saved.words.iter());
         let mut new = Self::new(now, settings);
         // It was saved when it last changed, which may be long before the end.
-        let saved_at = saved.words.last().filter(|_| saved.version == VERSION);
-        let passed = saved_at.map_or(Nanos::ZERO, |at| now.wall.since(Wall(*at)));
+        let saved_at = saved.saved_at();
+        let passed = saved_at.map_or(Nanos::ZERO, |at| now.wall.since(at));
         let passed = downtime.max(passed);
         let tick = words.tick()?.saturating_add(passed.0).min(TICK_MAX);
         let origin = i128::from(now.mono.0) - i128::from(tick);

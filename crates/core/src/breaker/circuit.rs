@@ -73,6 +73,16 @@ impl Breaker {
         breaker
     }
 
+    /// One that was open until a time when the process ended: after it one
+    /// message goes through, as if nothing had happened.
+    pub fn opened_until(until: Mono) -> Self {
+        Self {
+            state: State::Open { until },
+            opened: 1,
+            ..Self::default()
+        }
+    }
+
     /// Whether messages go through.
     pub const fn state(&self) -> State {
         self.state

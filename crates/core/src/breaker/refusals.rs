@@ -2,7 +2,8 @@
 //!
 //! Providers back off from those who back off. If more than a fifth of the
 //! replies of a minute refuse us, going on only makes it last longer. Replies
-//! are counted from the first refusal on: whoever is never refused keeps none.
+//! are counted from the first refusal on: whoever is never refused keeps none,
+//! and what he sent in the minute before counts as taken.
 
 use super::settings::BreakerSettings;
 use super::window::Lately;
@@ -18,6 +19,14 @@ pub struct Refusals {
 }
 
 impl Refusals {
+    /// For somebody who was not refused for a minute and sent so many in it: a
+    /// hiccup among thousands stops nobody.
+    pub fn new(now: Mono, sent_in_minute: u64) -> Self {
+        let mut refusals = Self::default();
+        refusals.lately.add_fine(now, SLOT, sent_in_minute);
+        refusals
+    }
+
     /// A reply came, which refused us or not. Until when to stop, if so.
     pub fn replied(
         &mut self,

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::feed::Feed;
-use super::learners::Lessons;
+use super::lessons::Lessons;
 use crate::class::Class;
 use crate::handle::{AccountId, AccountLimitId, LaneId, LearnerId};
 use crate::limit::need::Need;

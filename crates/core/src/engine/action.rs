@@ -11,6 +11,7 @@ use crate::limit::saved::Saved;
 use crate::limit::spec::{Headroom, LimitSpec};
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
+use crate::outcome::ReplyClass;
 use crate::policy::key::LimitKey;
 use crate::pool::welcome::Welcome;
 use crate::reply::Reply;
@@ -187,12 +188,30 @@ pub enum Record {
     /// What was reserved of a limit need not be kept any more: a fresh one
     /// knows as much.
     Forgotten { key: Arc<LimitKey> },
-    /// The far end asked for nothing through this account until a time; the
-    /// last such record of a key counts.
-    Learnt {
-        key: Arc<LimitKey>,
-        blocked_until: Wall,
-    },
+    /// An account, or one at a destination, is held; the last such record of a
+    /// key counts.
+    Held { key: Arc<LimitKey>, hold: Hold },
+}
+
+/// How an account, or one at a destination, is held. The facet of the key says
+/// by what: by the far end's word, by a breaker, or by the rate of the minute
+/// before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// Until when.
+    pub until: Wall,
+    /// What it may send in a minute.
+    pub per_minute: u32,
+}
+
+impl Hold {
+    /// Nothing until then.
+    pub const fn nothing_until(until: Wall) -> Self {
+        Self {
+            until,
+            per_minute: 0,
+        }
+    }
 }
 
 /// Which messages are to be tried at once.
@@ -238,6 +257,23 @@ impl Standstill {
     }
 }
 
+/// A refusal that a person should know of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Of what it speaks, as its limit would be called.
+    pub about: LimitKey,
+    /// Who was refused.
+    pub account: Name,
+    /// Why.
+    pub class: ReplyClass,
+    /// By which rule that is known.
+    pub rule: Name,
+    /// Until when nothing is sent there, if it is held.
+    pub until: Option<Wall>,
+    /// What the far end said.
+    pub reply: Reply,
+}
+
 /// Something a person should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
@@ -251,8 +287,9 @@ pub enum Alert {
     StoreRecovered,
     /// The ledger is away: this limit is handled as its policy says.
     LedgerAway { key: Arc<LimitKey> },
-    /// The far end does not know or trust us; recipients are not to blame.
-    Authentication { account: Name },
+    /// The far end refuses us in a way that a person must mend: it does not know
+    /// or trust us, has blocked us, or a rule says so.
+    Refused(Box<Refusal>),
     /// An account, or one at a destination, is left alone until a time: it
     /// failed again and again, or was refused too often.
     Broken {

@@ -1,7 +1,7 @@
 //! What replies say about whoever carried them, and whom that breaks.
 
 use super::Engine;
-use super::action::{Action, Alert};
+use super::action::{Action, Alert, Standstill};
 use super::desk::{Heard, Turn};
 use super::permits::Permit;
 use crate::breaker::Signal;
@@ -49,11 +49,16 @@ impl Engine {
                 destination: lane.map(destination),
             },
         };
-        if let Turn::Broken {
-            lane: None, until, ..
-        } = turn
-        {
-            self.write_block(now, permit.account, until);
+        match turn {
+            Turn::Broken {
+                lane: None,
+                until,
+                why: Standstill::Refusals,
+            } => self.write_block(now, permit.account, until),
+            Turn::Broken { lane, until, .. } => {
+                self.write_breaker(now, permit.account, lane, until);
+            }
+            Turn::Restored { .. } => {}
         }
         self.counter.actions.push(Action::Alert { alert });
     }

@@ -31,7 +31,7 @@ use self::pressure::{Capped, Caps};
 use super::account_limits::{AccountLimits, Owner};
 use super::counts::Places;
 use super::holdups::{AtGates, ByClass, Holdups};
-use super::learners::Lessons;
+use super::lessons::Lessons;
 use super::limits::Maker;
 use crate::account::AccountSpec;
 use crate::breaker::BreakerSettings;
@@ -72,6 +72,8 @@ pub(super) struct Account {
     pub pool: PoolId,
     /// The far end asked us to wait, or a pause holds it.
     pub blocked_until: Option<Mono>,
+    /// Until when it is so by what is written down.
+    pub block_written: Option<Mono>,
     pub paused: bool,
     holdups: Holdups,
     /// Its limits at destinations are not all known yet.
@@ -150,6 +152,9 @@ pub(super) struct Desk {
     at_gates: Vec<AtGates>,
     /// Accounts whose limits shut since the desk was last told of the gates.
     newly_shut: Vec<AccountId>,
+    /// Accounts that keep to the rate of the minute before from now on, and what
+    /// that is.
+    newly_kept: Vec<(AccountId, u32)>,
 }
 
 impl Desk {
@@ -252,6 +257,21 @@ impl Desk {
 
     pub fn lane(&self, id: LaneId) -> &Lane {
         self.lanes.get(id.index()).expect("a lane of this desk")
+    }
+
+    /// The lanes of a pool to a destination: the shared one, and those of
+    /// tenants.
+    pub fn lanes_to(&self, pool: PoolId, to: &Destination) -> impl Iterator<Item = LaneId> {
+        let lanes = self.lane_keys.range((pool, to.clone(), None)..);
+        let lanes = lanes.take_while(move |((of, at, _), _)| *of == pool && at == to);
+        lanes.map(|(_, lane)| *lane)
+    }
+
+    /// The lanes of an account's pool.
+    pub fn lanes_of(&self, id: AccountId) -> impl Iterator<Item = LaneId> {
+        let pool = self.account(id).map(|account| account.pool);
+        let lanes = pool.map(|pool| self.side(pool).lanes.iter());
+        lanes.into_iter().flatten().copied()
     }
 
     pub fn lanes(&self) -> &[Lane] {

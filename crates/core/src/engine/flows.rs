@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::action::Action;
 use super::budgets::FlowBudgets;
 use super::counts::Places;
-use super::learners::Lessons;
+use super::lessons::Lessons;
 use super::recipients::RecipientRules;
 use crate::flow::FlowKey;
 use crate::handle::{FlowId, LaneId};

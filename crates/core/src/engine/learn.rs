@@ -8,30 +8,22 @@ use super::command::Tune;
 use super::learners::{Due, Told};
 use super::permits::Permit;
 use crate::adapt::Signal;
-use crate::destination::Destination;
 use crate::flow::FlowKey;
 use crate::handle::{AccountId, LaneId, LearnerId};
 use crate::limit::Limit;
-use crate::limit::spec::{LimitSpec, Rate};
-use crate::name::Name;
 use crate::outcome::{Outcome, ReplyScope};
-use crate::policy::applied::{Applied, Learning};
+use crate::policy::applied::Applied;
 use crate::policy::facet::Facet;
 use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
 use crate::policy::scope_set::ScopeSet;
 use crate::policy::text::Part;
 use crate::reply::{Reply, Stage};
-use crate::tally::Counter;
 use crate::time::{Mono, Nanos, Now};
 
-/// What is learnt of something that nothing else limits never exceeds this.
-const MOST: Rate = Rate::per_second(100_000);
 /// A far end that asks us to wait within this time of the last wait has more to
 /// say than that.
 const ASKED_LATELY: Nanos = Nanos::from_secs(15 * 60);
-/// The slowest rate at which learning begins.
-const SLOWEST_START: f64 = 1.0 / 60.0;
 
 const DESTINATION: ScopeSet = ScopeSet::of(&[Scope::Isp, Scope::Carrier, Scope::Push, Scope::Host]);
 const SENDER: ScopeSet = ScopeSet::of(&[Scope::Account, Scope::Ip, Scope::Brand]);
@@ -48,9 +40,9 @@ fn speaks_of(scope: ReplyScope, scopes: ScopeSet) -> bool {
 }
 
 /// Who was refused, and where.
-struct Refused {
-    account: AccountId,
-    key: Arc<FlowKey>,
+pub(super) struct Refused {
+    pub account: AccountId,
+    pub key: Arc<FlowKey>,
 }
 
 impl Engine {
@@ -94,7 +86,7 @@ impl Engine {
                 account: permit.account,
                 key: Arc::clone(&flow.key),
             };
-            let id = self.begin_learning(now, &refused, outcome.scope)?;
+            let id = self.begin_learning(now, &refused, outcome.scope, is_held)?;
             let learners = &mut self.counter.maker.learners;
             learners.replied(now, id, permit.sent_at, signal);
             Some(id)
@@ -128,7 +120,8 @@ impl Engine {
         }
         let key = Arc::new(self.counter.desk.lane(lane).facts.clone());
         let refused = Refused { account, key };
-        if let Some(id) = self.begin_learning(now, &refused, outcome.scope) {
+        let is_held = stops_for.is_some();
+        if let Some(id) = self.begin_learning(now, &refused, outcome.scope, is_held) {
             let learners = &mut self.counter.maker.learners;
             learners.refused_at_door(now, id, since, signal);
             if let Some(lasts) = stops_for {
@@ -160,6 +153,7 @@ impl Engine {
         now: &Now,
         refused: &Refused,
         scope: ReplyScope,
+        is_held: bool,
     ) -> Option<LearnerId> {
         let parts = self.parts_of(refused, scope)?;
         let key = LimitKey::new(parts.iter().cloned(), Facet::Learnt);
@@ -172,10 +166,11 @@ impl Engine {
             }
             return Some(id);
         }
-        if !self.counter.settings.learns || !self.counter.maker.learners.has_room() {
+        // Whom a rule holds is held, also where nothing else is to be learnt.
+        if !self.counter.settings.learns && !is_held {
             return None;
         }
-        let learning = self.learning(now, refused, &key);
+        let learning = self.learning(now, &key);
         let applied = Applied::learnt(parts, learning);
         let id = self.counter.maker.learners.of(now, &applied)?;
         self.counter.policies.learn(key, learning);
@@ -198,9 +193,7 @@ impl Engine {
         let Some(pool) = counter.desk.account(refused.account).map(|it| it.pool) else {
             return;
         };
-        let lanes = counter.desk.lanes().iter().enumerate();
-        let lanes = lanes.filter(|(_, it)| it.pool == pool && it.destination == key.destination);
-        let lanes: Vec<LaneId> = lanes.map(|(index, _)| LaneId(index as u32)).collect();
+        let lanes: Vec<LaneId> = counter.desk.lanes_to(pool, &key.destination).collect();
         for lane in lanes {
             let (policies, maker) = (&counter.policies, &mut counter.maker);
             counter
@@ -210,7 +203,7 @@ impl Engine {
     }
 
     /// What a reply of this scope speaks of.
-    fn parts_of(&self, refused: &Refused, scope: ReplyScope) -> Option<Vec<Part>> {
+    pub(super) fn parts_of(&self, refused: &Refused, scope: ReplyScope) -> Option<Vec<Part>> {
         let key = &refused.key;
         let to = Scope::of_destination(key.destination.kind)?;
         let to = (to, key.destination.name.clone());
@@ -228,88 +221,14 @@ impl Engine {
         }
     }
 
-    /// Learning begins at what was lately sent, and ends at the slowest of the
-    /// rates that hold anyway.
-    fn learning(&self, now: &Now, refused: &Refused, learnt: &LimitKey) -> Learning {
-        let (counter, key) = (&self.counter, &refused.key);
-        let most = self.most_of(learnt).unwrap_or(MOST);
-        let lately = |scope, name: &crate::name::Name| {
-            let tally = self.tally(&LimitKey::of(scope, name.clone()));
-            tally.map_or(0.0, |tally| tally.lately(now.mono, Counter::Attempts))
-        };
-        let account = counter.desk.account(refused.account);
-        let sent = account.map_or(0.0, |it| lately(Scope::Account, &it.spec.id));
-        let to = Scope::of_destination(key.destination.kind);
-        let to = to.map_or(sent, |scope| lately(scope, &key.destination.name));
-        let start = Rate::of_per_second(sent.min(to).max(SLOWEST_START));
-        Learning {
-            start: start.slower(most),
-            most,
-        }
-    }
-
-    /// What is learnt beside policies may climb to what holds besides. When that
-    /// changes, so does this: else a refusal during a mitigation would keep its
-    /// rate for good. With a name, only what speaks of that account.
-    pub(super) fn bound_learning(&mut self, of: Option<&Name>) {
-        let names = |key: &LimitKey| {
-            let mut parts = key.parts().iter();
-            of.is_none_or(|of| parts.any(|(scope, name)| *scope == Scope::Account && name == of))
-        };
-        let learnt = self.counter.policies.learnt();
-        let changed = learnt
-            .filter(|(key, _)| names(key))
-            .filter_map(|(key, learning)| {
-                let most = self.most_of(key)?;
-                (most != learning.most).then(|| (key.clone(), Learning { most, ..learning }))
-            });
-        let changed: Vec<(LimitKey, Learning)> = changed.collect();
-        for (key, learning) in changed {
-            self.counter.policies.learn(key, learning);
-        }
-    }
-
-    /// The slowest of the rates that hold for what `key` names anyway.
-    fn most_of(&self, key: &LimitKey) -> Option<Rate> {
-        let name_of = |scope| {
-            let mut parts = key.parts().iter();
-            parts.find(|(it, _)| *it == scope).map(|(_, name)| name)
-        };
-        let mut parts = key.parts().iter();
-        let to = parts.find_map(|(scope, name)| {
-            let kind = scope.destination_kind()?;
-            Some(Destination::new(kind, name.clone()))
-        });
-        let to = to.unwrap_or_else(|| Destination::unresolved(Name::from("")));
-        let mut facts = FlowKey::to(to);
-        facts.sender_domain = name_of(Scope::SenderDomain).cloned();
-        if let Some(tenant) = name_of(Scope::Tenant) {
-            facts.tenant = tenant.clone();
-        }
-        let desk = &self.counter.desk;
-        let policies = &self.counter.policies;
-        let mut applied = Vec::new();
-        if let Some(name) = name_of(Scope::Account) {
-            // One that is not there yet is asked about when it comes.
-            let account = desk.account(desk.find_account(name)?)?;
-            facts.pool = account.spec.pool.clone();
-            applied.extend(policies.for_account(&account.spec));
-            applied.extend(policies.for_pair(&account.spec, &facts));
-        }
-        applied.extend(policies.for_flow(&facts));
-        let others = applied.iter().filter(|applied| applied.learning.is_none());
-        let rates = others.filter_map(|applied| match applied.spec {
-            LimitSpec::TokenBucket { rate, .. } | LimitSpec::LeakyBucket { rate } => Some(rate),
-            _ => None,
-        });
-        Some(rates.fold(MOST, Rate::slower))
-    }
-
     /// An operator takes a rate in hand, or lets go of it.
     pub(super) fn tune(&mut self, now: &Now, key: &LimitKey, tune: Tune) {
         let learners = &mut self.counter.maker.learners;
         if let Some(id) = learners.find_or_recall(now, key) {
-            if tune == Tune::Reset && self.counter.policies.has_learnt(key) {
+            // Where a policy says where it begins, it begins there.
+            let by_policy = self.counter.policies.for_key(key);
+            let mut by_policy = by_policy.iter();
+            if tune == Tune::Reset && !by_policy.any(|it| it.learning.is_some()) {
                 learners.begin_at_most(now, id);
             }
             learners.change(id, |controller| match tune {

@@ -9,7 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::adapt::{Controller, Evidence, Explicit, Mode, Pace, Profile, Saved, Settings, Signal};
+use super::lessons::Lessons;
+pub use super::lore::{Adapted, Lore, Turn};
+use crate::adapt::{Controller, Evidence, Explicit, Mode, Pace, Profile, Settings, Signal};
 use crate::handle::LearnerId;
 use crate::limit::spec::{LimitSpec, Rate};
 use crate::limit::{Fill, Limit};
@@ -19,10 +21,13 @@ use crate::policy::scope_set::ScopeSet;
 use crate::time::{Mono, Nanos, Now};
 
 /// Things whose rate is learnt; about 600 bytes each.
-const LEARNERS_MAX: usize = 50_000;
+pub(super) const LEARNERS_MAX: usize = 50_000;
 /// How often what flows is looked at while nothing else changes: after idling
 /// it rises by itself.
 const LOOK: Nanos = Nanos::from_secs(1);
+/// What is in use is written down so often at least: what is not written down
+/// counts as idle after a restart, and goes on slowly.
+const WRITTEN_AGAIN: Nanos = Nanos::from_secs(300);
 /// A limit that is stopped until a reply comes is looked at again after this.
 const STOPPED_MAX: Nanos = Nanos::from_secs(24 * 3_600);
 /// Paces that differ by less are the same.
@@ -65,62 +70,6 @@ impl Told {
     }
 }
 
-/// What is written down of a rate that is learnt.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Lore {
-    /// Within which bounds.
-    pub learning: Learning,
-    /// All that its controller knew.
-    pub controller: Saved,
-}
-
-/// What became of a rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// It is learnt from now on.
-    Learnt,
-    /// Less may flow.
-    Cut,
-    /// More may flow.
-    Raised,
-    /// Nothing flows but single messages that ask.
-    Stopped,
-    /// It flows again.
-    Resumed,
-}
-
-impl Turn {
-    /// The word used in the audit.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Learnt => "limit.learnt",
-            Self::Cut => "limit.cut",
-            Self::Raised => "limit.raised",
-            Self::Stopped => "limit.stopped",
-            Self::Resumed => "limit.resumed",
-        }
-    }
-}
-
-/// A rate changed by what was learnt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Adapted {
-    /// Of what.
-    pub key: Arc<LimitKey>,
-    /// How.
-    pub turn: Turn,
-    /// What flowed before.
-    pub from: Rate,
-    /// What flows now.
-    pub to: Rate,
-    /// What its controller is doing.
-    pub mode: Mode,
-    /// What it went by.
-    pub evidence: Evidence,
-    /// All of it in one sentence.
-    pub sentence: String,
-}
-
 /// One key, and what was learnt of it.
 #[derive(Debug)]
 pub(super) struct Learner {
@@ -133,11 +82,14 @@ pub(super) struct Learner {
     wake: Option<Mono>,
     /// Whether it stands in the list of those that need a look.
     is_listed: bool,
-    /// As it was last written down.
+    /// As it was last written down, and when.
     written: Option<(u32, Mode, Option<Mono>)>,
+    written_at: Mono,
     /// As people were last told.
     noted: (Mode, f64),
     is_new: bool,
+    /// Whether people were told that it stands still for hours.
+    told_long: bool,
     /// What it went by when it last changed.
     evidence: Evidence,
 }
@@ -165,8 +117,10 @@ impl Learner {
             wake: None,
             is_listed: false,
             written: None,
+            written_at: now.mono,
             noted,
             is_new,
+            told_long: false,
             evidence: Evidence::default(),
         }
     }
@@ -179,6 +133,7 @@ impl Learner {
             _ if self.is_new => Turn::Learnt,
             (false, true) => Turn::Stopped,
             (true, false) => Turn::Resumed,
+            (true, true) if self.controller.holds_long() && !self.told_long => Turn::Stopped,
             (true, true) => return None,
             (false, false) if rate < rate_before * (1.0 - NOTED) => Turn::Cut,
             (false, false) if rate > rate_before * (1.0 + NOTED) => Turn::Raised,
@@ -188,6 +143,7 @@ impl Learner {
             self.evidence = self.controller.evidence();
         }
         self.is_new = false;
+        self.told_long = mode.is_stop() && self.controller.holds_long();
         self.noted = (mode, rate);
         let shown = |mode: Mode, rate| Rate::of_per_second(if mode.is_stop() { 0.0 } else { rate });
         Some(Adapted {
@@ -287,9 +243,9 @@ impl Learners {
         }
     }
 
-    /// Whether one more may be made.
+    /// Whether one more may be made, beside those that are known.
     pub fn has_room(&self) -> bool {
-        self.slab.len() < LEARNERS_MAX
+        self.slab.len() + self.known.len() < LEARNERS_MAX
     }
 
     /// The learner of a limit that policies or replies want learnt, made if
@@ -306,9 +262,12 @@ impl Learners {
             }
             return Some(id);
         }
+        let known = self.known.remove(&applied.key);
+        if known.is_none() && !self.has_room() {
+            return None;
+        }
         let id = LearnerId(u32::try_from(self.slab.len()).ok()?);
         let key = Arc::new(applied.key.clone());
-        let known = self.known.remove(&applied.key);
         let restored = known.and_then(|mut lore| {
             lore.learning = learning;
             self.restored(now, &lore)
@@ -462,8 +421,9 @@ impl Learners {
         let mode = learner.controller.mode();
         let stopped_until = learner.controller.next_wake().filter(|_| mode.is_stop());
         let state = Some((learner.controller.epoch(), mode, stopped_until));
-        if learner.written != state {
-            learner.written = state;
+        let is_old = now.mono.since(learner.written_at) >= WRITTEN_AGAIN;
+        if learner.written != state || is_old {
+            (learner.written, learner.written_at) = (state, now.mono);
             due.lore = Some(Lore {
                 learning: learner.learning,
                 controller: learner.controller.save(now),
@@ -474,45 +434,7 @@ impl Learners {
     }
 }
 
-fn settings(learning: Learning) -> Settings {
+pub(super) fn settings(learning: Learning) -> Settings {
     let (start, most) = (learning.start.in_a_second(), learning.most.in_a_second());
     Settings::new(start, most, Profile::Seek)
-}
-
-/// The learners that one message teaches. Every permit carries them, so their
-/// numbers are short; there are fewer than [`LEARNERS_MAX`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Lessons([u16; Self::MAX]);
-
-/// No learner has this number.
-const NOBODY: u16 = u16::MAX;
-const _: () = assert!(LEARNERS_MAX <= NOBODY as usize, "a number fits a lesson");
-
-impl Default for Lessons {
-    fn default() -> Self {
-        Self([NOBODY; Self::MAX])
-    }
-}
-
-impl Lessons {
-    /// Destination, tenant, sending domain, account and IP, each at most once.
-    const MAX: usize = 6;
-
-    /// One more; those beyond the most are not taught.
-    pub fn add(&mut self, id: LearnerId) {
-        if let Some(place) = self.0.iter_mut().find(|place| **place == NOBODY)
-            && let Ok(id) = u16::try_from(id.0)
-        {
-            *place = id;
-        }
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = LearnerId> + use<> {
-        let ids = self.0.into_iter().take_while(|id| *id != NOBODY);
-        ids.map(|id| LearnerId(id.into()))
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.first() == Some(&NOBODY)
-    }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::action::Hold;
 use super::feed::Feed;
 use super::learners::{Learners, Lore};
 use crate::handle::PlaceId;
@@ -12,6 +13,7 @@ use crate::limit::spec::LimitSpec;
 use crate::limit::{Fill, Limit};
 use crate::name::Name;
 use crate::policy::applied::Applied;
+use crate::policy::facet::Facet;
 use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
 use crate::schedule::Schedule;
@@ -40,8 +42,8 @@ pub enum Start {
     Again {
         /// What the journal knew of each limit.
         limits: BTreeMap<LimitKey, SavedLimit>,
-        /// Until when the far end asked to be left alone.
-        learnt: BTreeMap<LimitKey, Wall>,
+        /// Which accounts are held, and how.
+        holds: BTreeMap<LimitKey, Hold>,
         /// What was learnt of rates.
         adapted: BTreeMap<LimitKey, Lore>,
         /// From the last record to now, at least.
@@ -130,12 +132,25 @@ impl Maker {
         Limit::owned(spec, headroom, &at_start, Fill::Empty)
     }
 
-    /// Until when an account was asked to wait before the start; told once.
-    pub fn blocked_until(&mut self, account: &Name) -> Option<Wall> {
-        let Start::Again { learnt, .. } = &mut self.start else {
+    /// How an account was held before the start; told once.
+    pub fn hold_of(&mut self, account: &Name, facet: Facet) -> Option<Hold> {
+        let Start::Again { holds, .. } = &mut self.start else {
             return None;
         };
-        learnt.remove(&LimitKey::of(Scope::Account, account.clone()))
+        holds.remove(&LimitKey::new([(Scope::Account, account.clone())], facet))
+    }
+
+    /// Until when breakers of accounts at a destination were open before the
+    /// start.
+    pub fn broken_pairs(&self) -> impl Iterator<Item = (&LimitKey, Wall)> {
+        let holds = match &self.start {
+            Start::Again { holds, .. } => Some(holds),
+            Start::Fresh => None,
+        };
+        let pairs = holds.into_iter().flatten();
+        pairs
+            .filter(|(key, _)| *key.facet() == Facet::Breaker && key.parts().len() > 1)
+            .map(|(key, hold)| (key, hold.until))
     }
 
     /// The limits of recipients that the journal knew, each with the time by

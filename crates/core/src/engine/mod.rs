@@ -9,14 +9,16 @@
 //! Reading order: `settings`, [`event`], [`action`], [`command`]; `flows` (heads and
 //! paging), `limits`, `feed` and `feeding` (what holds flows), `desk`, `account_limits`
 //! and `matching` (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
-//! became of it), `counts`, `learn` and [`learners`] (what that teaches), `breaking` (whom to leave alone), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
+//! became of it), `counts`, `learn`, [`learners`], `lore`, `lessons` and `bounds` (what that teaches), `alerting` (what people are told), `breaking` (whom to leave alone), `recall` (how they are held after a restart), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
 //! flows, accounts, policies), `rounds` and `sweep` (changes over many accounts
 //! and flows), [`explain`], [`view`]; `holdups` and [`meters`] (what limits made
 //! wait).
 
 mod account_limits;
 pub mod action;
+mod alerting;
 mod appends;
+mod bounds;
 mod breaking;
 mod budgets;
 pub mod command;
@@ -32,11 +34,14 @@ mod holdups;
 mod learn;
 pub mod learners;
 pub mod lend;
+mod lessons;
 mod limits;
+mod lore;
 mod matching;
 pub mod meters;
 mod pair;
 mod permits;
+mod recall;
 mod recipients;
 mod replies;
 mod rounds;
@@ -49,6 +54,7 @@ mod welcome;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use self::action::{Action, Hasten, Record};
+use self::alerting::Alerted;
 use self::appends::Appends;
 use self::budgets::Budgets;
 use self::command::{Command, PauseId};
@@ -95,6 +101,7 @@ pub struct Engine {
     pause_ends: BTreeSet<(Mono, PauseId)>,
     sweeps: VecDeque<Sweep>,
     rounds: Rounds,
+    alerted: Alerted,
     opened_at: Mono,
     /// The unused limit that was last looked at.
     looked_at: PlaceId,
@@ -104,8 +111,9 @@ pub struct Engine {
 
 impl Engine {
     /// An engine without flows and accounts.
-    pub fn new(settings: Settings, mut policies: Policies, start: Start, now: &Now) -> Self {
-        if let Start::Again { adapted, .. } = &start {
+    pub fn new(settings: Settings, mut policies: Policies, mut start: Start, now: &Now) -> Self {
+        if let Start::Again { adapted, .. } = &mut start {
+            adapted.retain(|_, lore| !lore.is_forgotten(now));
             for (key, lore) in adapted {
                 policies.learn(key.clone(), lore.learning);
             }
@@ -127,6 +135,10 @@ impl Engine {
             actions: Vec::new(),
             sends: 0,
         };
+        let rounds = match counter.policies.learns() {
+            true => Rounds::from_the_start(),
+            false => Rounds::default(),
+        };
         Self {
             schedule: Schedule::default(),
             limits: FlowLimits::default(),
@@ -138,7 +150,8 @@ impl Engine {
             pauses: BTreeMap::new(),
             pause_ends: BTreeSet::new(),
             sweeps: VecDeque::new(),
-            rounds: Rounds::default(),
+            rounds,
+            alerted: Alerted::default(),
             opened_at: now.mono,
             looked_at: PlaceId(0),
             clocks: now.clocks(),
@@ -210,7 +223,7 @@ impl Engine {
             Event::PolicyChanged { policies } => {
                 let before = std::mem::replace(&mut self.counter.policies, *policies);
                 self.counter.policies.keep_learning(before);
-                self.bound_learning(None);
+                self.review_bounds();
                 self.review_accounts();
             }
             Event::AccountChanged { account } => self.set_account(now, *account),
@@ -261,6 +274,7 @@ impl Engine {
             self.tell_pools(now);
             let matched = self.match_accounts(now, &mut budget);
             self.open_and_close(now);
+            self.write_kept(now);
             if budget == 0 || (done && !matched && self.schedule.next_wake() > now.mono) {
                 break;
             }

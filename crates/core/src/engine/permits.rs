@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::learners::Lessons;
+use super::lessons::Lessons;
 use crate::handle::{AccountId, AccountLimitId, FlowId, LaneId, PermitId, SessionRef};
 use crate::message::{Head, Seq};
 use crate::schedule::place::PlaceId;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::action::{Action, Alert, Attempt, Record};
+use super::action::{Action, Attempt, Hold, Record};
+use super::learn::Refused;
 use super::permits::Permit;
 use crate::flow::FlowKey;
 use crate::handle::{AccountId, FlowId, PermitId};
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
-use crate::outcome::{Outcome, ReplyScope, Verdict};
+use crate::outcome::{Outcome, ReplyScope};
 use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
 use crate::reply::Reply;
@@ -47,6 +48,13 @@ impl Engine {
         let Some(key) = key else {
             return;
         };
+        if outcome.alert {
+            let refused = Refused {
+                account: permit.account,
+                key: Arc::clone(&key),
+            };
+            self.alert(now, &refused, reply, &outcome);
+        }
         let next = self.decide(now, &key, &permit, &head, &outcome);
         let record = self.record(now, &permit, &head, next, reply, &outcome);
         if outcome.suppresses() {
@@ -177,14 +185,6 @@ impl Engine {
             }
             self.counter.desk.block(now.mono, id, until);
         }
-        if outcome.verdict == Verdict::Misconfigured
-            && let Some(account) = self.counter.desk.account(id)
-        {
-            let alert = Alert::Authentication {
-                account: account.spec.id.clone(),
-            };
-            self.counter.actions.push(Action::Alert { alert });
-        }
     }
 
     /// Has all nodes leave an account alone: the far end meant it, not us.
@@ -203,21 +203,24 @@ impl Engine {
         let Some(account) = self.counter.desk.account(id) else {
             return;
         };
-        let known = account.blocked_until.unwrap_or(now.mono).max(now.mono);
-        if (now.mono + wait).since(known) > BLOCK_FORGOTTEN_MAX {
+        let written = account.block_written.unwrap_or(now.mono).max(now.mono);
+        if (now.mono + wait).since(written) > BLOCK_FORGOTTEN_MAX {
             self.write_block(now, id, now.mono + wait);
         }
     }
 
-    /// Writes down until when an account is left alone.
+    /// Writes down until when an account is left alone. What it was told before
+    /// holds on: the last record counts.
     pub(super) fn write_block(&mut self, now: &Now, id: AccountId, until: Mono) {
-        let Some(account) = self.counter.desk.account(id) else {
+        let Some(account) = self.counter.desk.account_mut(id) else {
             return;
         };
+        let until = until.max(account.blocked_until.unwrap_or(until));
+        account.block_written = Some(until);
         let key = LimitKey::of(Scope::Account, account.spec.id.clone());
-        self.counter.append(Record::Learnt {
+        self.counter.append(Record::Held {
             key: Arc::new(key),
-            blocked_until: now.wall_at(until),
+            hold: Hold::nothing_until(now.wall_at(until)),
         });
     }
 

@@ -11,11 +11,16 @@ use std::collections::{BTreeSet, VecDeque};
 use super::Engine;
 use super::sweep::Sweep;
 use crate::handle::{AccountId, LaneId};
+use crate::policy::facet::Facet;
+use crate::policy::key::LimitKey;
 use crate::policy::role::Role;
 use crate::time::Now;
 
 /// Pairs in one slice.
 const SLICE: usize = 1_000;
+
+/// Things that are learnt, in one slice: each asks all policies.
+const BOUNDS_SLICE: usize = 200;
 
 /// Accounts in line.
 #[derive(Debug, Default)]
@@ -26,11 +31,27 @@ pub(super) struct Rounds {
     current: Option<(AccountId, usize)>,
     /// Whether flows follow when the line is empty.
     then_flows: bool,
+    /// Bounds of what is learnt are looked at before, from this key on.
+    bounds: Option<LimitKey>,
+}
+
+/// The first key there can be.
+fn first_key() -> LimitKey {
+    LimitKey::new([], Facet::Rate)
 }
 
 impl Rounds {
+    /// Policies may have changed while nobody was there.
+    pub fn from_the_start() -> Self {
+        Self {
+            bounds: Some(first_key()),
+            then_flows: true,
+            ..Self::default()
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.line.is_empty() && self.current.is_none()
+        self.line.is_empty() && self.current.is_none() && self.bounds.is_none()
     }
 
     /// Puts an account in line, unless it waits there already.
@@ -52,6 +73,11 @@ impl Engine {
     pub(super) fn review_account(&mut self, id: AccountId) {
         self.rounds.join(id);
         self.rounds.then_flows = true;
+    }
+
+    /// Has the bounds of all that is learnt worked out.
+    pub(super) fn review_bounds(&mut self) {
+        self.rounds.bounds = Some(first_key());
     }
 
     /// Has the limits of all accounts worked out, then those of all flows.
@@ -84,6 +110,12 @@ impl Engine {
     pub(super) fn go_round(&mut self, now: &Now) {
         if self.rounds.is_empty() {
             return;
+        }
+        if let Some(from) = self.rounds.bounds.take() {
+            self.rounds.bounds = self.bound_some(&from, BOUNDS_SLICE);
+            if self.rounds.bounds.is_some() {
+                return;
+            }
         }
         let has_pauses = self.has_pair_pauses() || self.counter.desk.has_held_pairs();
         let limited = self.counter.policies.has_pairs() || self.counter.desk.limits.has_pairs();

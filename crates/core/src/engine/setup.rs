@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::action::Action;
-use super::learners::Lessons;
+use super::lessons::Lessons;
 use super::recipients;
 use crate::account::AccountSpec;
 use crate::destination::Destination;
@@ -186,6 +186,7 @@ impl Engine {
         let (policies, maker) = (&counter.policies, &mut counter.maker);
         let lane = counter.desk.add_lane(now, key, pool, gate, policies, maker);
         self.pause_pairs_of(lane);
+        self.recall_lane(now, lane);
         lane
     }
 
@@ -197,17 +198,14 @@ impl Engine {
     pub(super) fn set_account(&mut self, now: &Now, spec: AccountSpec) {
         let counter = &mut self.counter;
         let name = spec.id.clone();
+        let is_new = counter.desk.find_account(&name).is_none();
         let id = counter
             .desk
             .set_account(now, spec, &counter.policies, &mut counter.maker);
-        if let Some(until) = counter.maker.blocked_until(&name) {
-            // One that is over is none, and begins no episode.
-            let until = now.mono_at(until);
-            if until > now.mono {
-                counter.desk.block(now.mono, id, until);
-            }
+        if is_new {
+            self.recall_account(now, id, &name);
         }
-        self.bound_learning(Some(&name));
+        self.bound_account(&name);
         self.review_account_pauses(id);
         self.review_account(id);
     }

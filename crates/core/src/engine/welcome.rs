@@ -1,8 +1,11 @@
 //! What a far end says of our sessions: that it wants none now, fewer, or shorter
 //! ones.
 
+use std::sync::Arc;
+
 use super::Engine;
 use super::action::{Action, Alert};
+use super::learn::Refused;
 use super::permits::Permit;
 use crate::handle::{AccountId, LaneId, SessionRef};
 use crate::outcome::{Outcome, Reaction};
@@ -31,6 +34,11 @@ impl Engine {
         self.count_opening(now, (account, lane), reply, &outcome);
         self.teach_opening(now, opening, reply, &outcome);
         self.tell_account(now, account, &outcome);
+        if outcome.alert {
+            let key = Arc::new(self.counter.desk.lane(lane).facts.clone());
+            let refused = Refused { account, key };
+            self.alert(now, &refused, reply, &outcome);
+        }
     }
 
     /// A reply may say that its session is one too many, or carried enough.

@@ -31,6 +31,12 @@ pub enum Facet {
     Calendar(Period, Name),
     /// What the far end was found to take: `#learnt`.
     Learnt,
+    /// No limit: whether its breaker is open, as the journal calls it:
+    /// `#breaker`.
+    Breaker,
+    /// No limit: what it keeps to while others of its pool are blocked, as the
+    /// journal calls it: `#kept`.
+    Kept,
 }
 
 impl Facet {
@@ -73,6 +79,8 @@ impl fmt::Display for Facet {
             Self::Window(length) => write_exactly(f, *length),
             Self::Calendar(period, zone) => write!(f, "{}@{zone}", word(*period)),
             Self::Learnt => f.write_str("learnt"),
+            Self::Breaker => f.write_str("breaker"),
+            Self::Kept => f.write_str("kept"),
         }
     }
 }
@@ -113,6 +121,8 @@ impl FromStr for Facet {
         match text {
             "concurrency" => return Ok(Self::Concurrency),
             "learnt" => return Ok(Self::Learnt),
+            "breaker" => return Ok(Self::Breaker),
+            "kept" => return Ok(Self::Kept),
             _ => {}
         }
         let facet = match text.split_once('@') {

@@ -136,9 +136,20 @@ impl Policies {
         self.learnt.contains_key(key)
     }
 
-    /// What is learnt beside the policies.
-    pub fn learnt(&self) -> impl Iterator<Item = (&LimitKey, Learning)> {
-        self.learnt.iter().map(|(key, learning)| (key, *learning))
+    /// Whether anything is learnt beside the policies.
+    pub fn learns(&self) -> bool {
+        !self.learnt.is_empty()
+    }
+
+    /// Within which bounds, if it is.
+    pub fn learning_of(&self, key: &LimitKey) -> Option<Learning> {
+        self.learnt.get(key).copied()
+    }
+
+    /// What is learnt beside the policies, from a key on.
+    pub fn learnt_from(&self, key: &LimitKey) -> impl Iterator<Item = (&LimitKey, Learning)> {
+        let range = self.learnt.range(key.clone()..);
+        range.map(|(key, learning)| (key, *learning))
     }
 
     /// Takes over what is learnt beside the policies from those before.

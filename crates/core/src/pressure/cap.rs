@@ -19,8 +19,6 @@ const COUNT_MAX: u64 = u32::MAX as u64;
 /// A cap on one account.
 #[derive(Clone, Debug)]
 pub struct Cap {
-    /// What it may send in a minute.
-    per_minute: u64,
     rate: Rate,
     /// When all it sent so far has had its time.
     spent_until: Mono,
@@ -35,15 +33,14 @@ impl Cap {
             per: MINUTE + SLACK,
         };
         Self {
-            per_minute,
             rate,
             spent_until: now,
         }
     }
 
     /// What it lets through in a minute.
-    pub const fn per_minute(&self) -> u64 {
-        self.per_minute
+    pub const fn per_minute(&self) -> u32 {
+        self.rate.count
     }
 
     /// When the next message may go.

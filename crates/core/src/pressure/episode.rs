@@ -11,17 +11,24 @@
 //! - no account is held below a tenth of its own rate (one a second if it has
 //!   none): there it is near no limit, and a quiet pool would be no use at all;
 //! - a pool that began to send only seconds ago is judged by its rate since then,
-//!   and one that sent nothing for a minute, after a restart say, has no rate to
-//!   keep: its accounts go by their limits;
+//!   and one that sent nothing for a minute has no rate to keep: its accounts go
+//!   by their limits;
 //! - an account that is blocked for hours (a quota of the day) must not hold a
 //!   pool at what it did in the night: after ten minutes caps grow, by a tenth
 //!   of their first size each minute.
+//!
+//! A restart in the middle of an episode is no way out of it: accounts go on with
+//! the caps that were written down, those without with what the others had on
+//! average.
 
 use std::collections::BTreeSet;
 
 use super::MINUTE;
 use crate::handle::AccountId;
 use crate::time::{Mono, Nanos};
+
+/// After so long caps have grown beyond what they are worth.
+pub const WORTH: Nanos = Nanos::from_secs(7_200);
 
 /// For so long a cap stays as it was measured.
 const KEPT: Nanos = Nanos::from_secs(600);
@@ -46,6 +53,19 @@ pub struct Before {
     pub span: Nanos,
 }
 
+/// What is known of an account when its cap is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sender {
+    /// What it sent in the minute before, ...
+    pub count: u64,
+    /// ... and for how long of that it was sending.
+    pub span: Nanos,
+    /// It is never held below this.
+    pub floor: u64,
+    /// What it was held to when the process ended.
+    pub kept: Option<u32>,
+}
+
 /// The accounts of a pool that are blocked.
 #[derive(Clone, Debug, Default)]
 pub struct Episode {
@@ -59,9 +79,19 @@ pub struct Episode {
     fair: u64,
     /// For how long of that minute the pool was sending at all.
     span: Nanos,
-    /// Whether anything is known of the minute before. A pool that sent nothing,
-    /// because it was just started say, has no rate to keep.
+    /// Whether anything is known of the minute before. A pool that sent nothing
+    /// has no rate to keep, unless it is known from before a restart.
     is_known: bool,
+    recalled: Recalled,
+}
+
+/// The caps that were in force when the process ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recalled {
+    sum: u64,
+    accounts: u64,
+    /// How long the episode had lasted by then.
+    aged: Nanos,
 }
 
 impl Episode {
@@ -73,12 +103,23 @@ impl Episode {
         if was_on || (self.number > 0 && now.since(self.ended) < MINUTE) {
             return;
         }
+        if self.number > 0 {
+            self.recalled = Recalled::default();
+        }
         self.number = self.number.wrapping_add(1).max(1);
         self.began = now;
         let before = before();
         self.span = before.span.max(SPAN_MIN);
         self.is_known = before.count > 0;
         self.fair = in_a_minute(before.count / before.accounts.max(1), self.span);
+    }
+
+    /// An account was held to this when the process ended, `age` after the
+    /// episode of that time had begun.
+    pub fn recall(&mut self, per_minute: u32, age: Nanos) {
+        self.recalled.sum += u64::from(per_minute);
+        self.recalled.accounts += 1;
+        self.recalled.aged = self.recalled.aged.max(age);
     }
 
     /// An account is blocked no more, or has left the pool.
@@ -108,13 +149,15 @@ impl Episode {
         self.began
     }
 
-    /// What an account may send in a minute that sent `own` in the minute
-    /// before, `span` of which it was sending, and is never held below `floor`.
-    pub fn allowed(&self, own: u64, span: Nanos, floor: u64) -> u64 {
+    /// What an account may send in a minute, by what is known of it.
+    pub fn allowed(&self, of: Sender) -> u64 {
+        let Sender { floor, .. } = of;
         if !self.is_known {
-            return u64::MAX;
+            let Recalled { sum, accounts, .. } = self.recalled;
+            let kept = of.kept.map(u64::from).or(sum.checked_div(accounts));
+            return kept.map_or(u64::MAX, |kept| kept.max(floor));
         }
-        let own = in_a_minute(own, self.span.max(span));
+        let own = in_a_minute(of.count, self.span.max(of.span));
         let kept = if own.saturating_mul(2) < self.fair {
             self.fair
         } else {
@@ -125,7 +168,11 @@ impl Episode {
 
     /// How far caps have grown by now, in thousandths of their first size.
     pub fn growth(&self, now: Mono) -> u64 {
-        let over = now.since(self.began).minus(KEPT);
+        let aged = match self.is_known {
+            true => Nanos::ZERO,
+            false => self.recalled.aged,
+        };
+        let over = (now.since(self.began) + aged).minus(KEPT);
         1_000 + over.0 / (GROWS.0 / 1_000)
     }
 }

@@ -14,7 +14,7 @@ pub mod episode;
 pub mod recent;
 
 pub use cap::Cap;
-pub use episode::{Before, Episode};
+pub use episode::{Before, Episode, Sender};
 pub use recent::Recent;
 
 use crate::time::Nanos;

@@ -62,6 +62,8 @@ pub(super) fn number(facet: &Facet) -> u64 {
         Facet::FurtherRate(nth) => 0x1_0000_0000 | u64::from(*nth),
         Facet::Concurrency => 1,
         Facet::Learnt => 8,
+        Facet::Breaker => 9,
+        Facet::Kept => 10,
         Facet::Window(length) => length.0,
         Facet::Calendar(period, _) => 2 + (*period as u64),
     }

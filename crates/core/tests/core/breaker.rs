@@ -204,3 +204,22 @@ proptest! {
         prop_assert!(clock > 0);
     }
 }
+
+#[test]
+fn a_hiccup_among_thousands_stops_nobody() {
+    let mut refusals = Refusals::new(at(0), 6_000);
+    for reply in 0..200 {
+        let now = at(reply);
+        assert_eq!(refusals.replied(&SETTINGS, now, reply % 2 == 0), None);
+    }
+    // It goes on for a minute: then what was before is over.
+    let mut stopped = None;
+    for reply in 0..10_000 {
+        let now = at(reply * 10);
+        stopped = stopped.or(refusals
+            .replied(&SETTINGS, now, reply % 2 == 0)
+            .map(|_| now));
+    }
+    let stopped = stopped.expect("half of all were refused");
+    assert!((at(10_000)..=at(70_000)).contains(&stopped), "{stopped:?}");
+}

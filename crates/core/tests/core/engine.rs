@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use outflow_core::account::{AccountSpec, Sessions};
 use outflow_core::destination::Destination;
-use outflow_core::engine::action::{Action, Delivery, Record};
+use outflow_core::engine::action::{Action, Alert, Delivery, Record};
 use outflow_core::engine::command::Command;
 use outflow_core::engine::event::Event;
 use outflow_core::engine::explain::{Explanation, Obstacle};
@@ -69,6 +69,7 @@ struct Desk {
     deliveries: Vec<Delivery>,
     /// Everything written, but reservations.
     written: Vec<Record>,
+    alerts: Vec<Alert>,
 }
 
 impl Desk {
@@ -90,6 +91,7 @@ impl Desk {
             pages: Vec::new(),
             deliveries: Vec::new(),
             written: Vec::new(),
+            alerts: Vec::new(),
         }
     }
 
@@ -170,6 +172,7 @@ impl Desk {
                     }
                     self.step(Event::Committed { through: no });
                 }
+                Action::Alert { alert } => self.alerts.push(alert),
                 _ => {}
             }
         }

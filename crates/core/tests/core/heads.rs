@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use outflow_core::account::{AccountSpec, Sessions};
 use outflow_core::destination::Destination;
-use outflow_core::engine::action::{Action, Alert, Receipt, Record};
+use outflow_core::engine::action::{Action, Alert, Hold, Receipt, Record};
 use outflow_core::engine::event::{Event, LeaseAnswer};
 use outflow_core::engine::learners::Lore;
 use outflow_core::engine::{Engine, SavedLimit, Settings, Start};
@@ -33,7 +33,7 @@ const NEW_YEAR: i64 = 1_767_225_600 * SECOND as i64;
 #[derive(Clone, Default)]
 struct Disk {
     limits: BTreeMap<LimitKey, SavedLimit>,
-    learnt: BTreeMap<LimitKey, Wall>,
+    holds: BTreeMap<LimitKey, Hold>,
     adapted: BTreeMap<LimitKey, Lore>,
     /// Messages that wait for their time.
     later: Vec<(Wall, Head)>,
@@ -126,7 +126,7 @@ impl Bench {
     fn crash(self, policies: Policies, down: u64) -> Self {
         let start = Start::Again {
             limits: self.disk.limits.clone(),
-            learnt: self.disk.learnt.clone(),
+            holds: self.disk.holds.clone(),
             adapted: self.disk.adapted.clone(),
             downtime: Nanos(self.time + down - self.disk.last_record),
         };
@@ -271,8 +271,8 @@ impl Bench {
             Record::Forgotten { key } => {
                 self.disk.limits.remove(&*key);
             }
-            Record::Learnt { key, blocked_until } => {
-                self.disk.learnt.insert((*key).clone(), blocked_until);
+            Record::Held { key, hold } => {
+                self.disk.holds.insert((*key).clone(), hold);
             }
             Record::Adapted { key, lore } => {
                 self.disk.adapted.insert((*key).clone(), *lore);
@@ -551,7 +551,7 @@ fn a_block_by_the_far_end_outlives_a_restart() {
     bench.queue(to(1, 1));
     bench.run_until(SECOND);
     assert_eq!(bench.sent.len(), 1);
-    assert_eq!(bench.disk.learnt.len(), 1, "it was written down");
+    assert_eq!(bench.disk.holds.len(), 1, "it was written down");
     let mut bench = bench.crash(Policies::default(), 10 * SECOND);
     bench.queue(to(2, 1));
     bench.run_until(599 * SECOND);

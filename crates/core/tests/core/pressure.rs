@@ -4,6 +4,7 @@ mod pool;
 mod slots;
 
 use outflow_core::handle::AccountId;
+use outflow_core::pressure::episode::Sender;
 use outflow_core::pressure::{Before, Cap, Episode, MINUTE, Recent};
 use outflow_core::time::{Mono, Nanos};
 use proptest::prelude::*;
@@ -68,14 +69,23 @@ fn before(count: u64) -> Before {
     }
 }
 
+fn sender(count: u64, span: Nanos, floor: u64) -> Sender {
+    Sender {
+        count,
+        span,
+        floor,
+        kept: None,
+    }
+}
+
 #[test]
 fn a_standby_may_do_its_share_and_nobody_is_held_below_the_floor() {
     let mut episode = Episode::default();
     episode.block(at(60_000), AccountId(3), || before(1_000));
-    assert_eq!(episode.allowed(100, Nanos::ZERO, 0), 100);
-    assert_eq!(episode.allowed(50, Nanos::ZERO, 0), 50);
-    assert_eq!(episode.allowed(49, Nanos::ZERO, 0), 100);
-    assert_eq!(episode.allowed(100, Nanos::ZERO, 300), 300);
+    assert_eq!(episode.allowed(sender(100, Nanos::ZERO, 0)), 100);
+    assert_eq!(episode.allowed(sender(50, Nanos::ZERO, 0)), 50);
+    assert_eq!(episode.allowed(sender(49, Nanos::ZERO, 0)), 100);
+    assert_eq!(episode.allowed(sender(100, Nanos::ZERO, 300)), 300);
 }
 
 #[test]
@@ -86,7 +96,7 @@ fn who_began_lately_is_judged_by_the_rate_since_then() {
         span,
         ..before(100)
     });
-    assert_eq!(episode.allowed(10, Nanos::ZERO, 0), 100);
+    assert_eq!(episode.allowed(sender(10, Nanos::ZERO, 0)), 100);
 }
 
 #[test]
@@ -126,7 +136,7 @@ fn who_sent_for_longer_than_the_pool_was_known_is_judged_by_his_own_time() {
     // It goes on within a minute, when an account has sent for half a minute.
     episode.release(at(7_000), AccountId(3));
     episode.block(at(37_000), AccountId(4), || before(1));
-    assert_eq!(episode.allowed(500, Nanos::from_secs(30), 0), 1_000);
+    assert_eq!(episode.allowed(sender(500, Nanos::from_secs(30), 0)), 1_000);
 }
 
 #[test]
@@ -136,5 +146,38 @@ fn a_pool_that_sent_nothing_has_no_rate_to_keep() {
         span: Nanos::ZERO,
         ..before(0)
     });
-    assert_eq!(episode.allowed(0, Nanos::ZERO, 60), u64::MAX);
+    assert_eq!(episode.allowed(sender(0, Nanos::ZERO, 60)), u64::MAX);
+}
+
+#[test]
+fn after_a_restart_caps_go_on_where_they_were() {
+    let nothing = || Before {
+        span: Nanos::ZERO,
+        ..before(0)
+    };
+    let mut episode = Episode::default();
+    // Nine minutes into it, two of three had sent.
+    episode.recall(100, Nanos::from_secs(540));
+    episode.recall(60, Nanos::from_secs(500));
+    episode.block(at(0), AccountId(3), nothing);
+    let known = Sender {
+        kept: Some(60),
+        ..sender(0, Nanos::ZERO, 10)
+    };
+    assert_eq!(episode.allowed(known), 60);
+    assert_eq!(
+        episode.allowed(sender(0, Nanos::ZERO, 10)),
+        80,
+        "as the others"
+    );
+    assert_eq!(episode.growth(at(30_000)), 1_000);
+    assert_eq!(
+        episode.growth(at(120_000)),
+        1_100,
+        "it grows as if nothing had been"
+    );
+    // The next one knows nothing of it.
+    episode.release(at(200_000), AccountId(3));
+    episode.block(at(400_000), AccountId(3), nothing);
+    assert_eq!(episode.allowed(sender(0, Nanos::ZERO, 10)), u64::MAX);
 }

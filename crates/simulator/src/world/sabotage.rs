@@ -111,7 +111,7 @@ impl Sabotage {
     pub(super) fn recovered(self, recovered: &mut Recovered) {
         if self == Self::ForgetsLimits {
             recovered.limits.clear();
-            recovered.learnt.clear();
+            recovered.holds.clear();
             recovered.adapted.clear();
             recovered.fresh = true;
         }

@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use outflow_core::engine::SavedLimit;
+use outflow_core::engine::action::Hold;
 use outflow_core::engine::event::Event;
 use outflow_core::engine::learners::Lore;
 use outflow_core::flow::FlowKey;
@@ -83,8 +84,10 @@ pub struct Index {
     pub slots: Slots,
     pub flows: Vec<Option<Flow>>,
     pub limits: BTreeMap<LimitKey, Reserved>,
-    /// Until when what was learnt holds, and where that is written.
-    pub learnt: BTreeMap<LimitKey, (Wall, Place)>,
+    /// Limits and accounts of which something newer is on its way to the disk.
+    pub under_way: BTreeMap<Arc<LimitKey>, u32>,
+    /// Which accounts are held, and where that is written.
+    pub holds: BTreeMap<LimitKey, (Hold, Place)>,
     /// What was learnt of rates, and where that stands.
     pub adapted: BTreeMap<LimitKey, (Lore, Place)>,
     pub keys: Keys,
@@ -112,7 +115,8 @@ impl Index {
             slots: Slots::default(),
             flows: Vec::new(),
             limits: BTreeMap::new(),
-            learnt: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            holds: BTreeMap::new(),
             adapted: BTreeMap::new(),
             keys: Keys::new(settings.keys_max, settings.key_life),
             bodies: Bodies::default(),

@@ -9,6 +9,8 @@
 //! durable, not what was handed out before. After a crash nobody knows any more
 //! what was handed out, so the record says which messages it does not reach.
 
+use std::sync::Arc;
+
 use outflow_core::engine::SavedLimit;
 use outflow_core::engine::action::{Attempt, Hasten, Record};
 use outflow_core::handle::FlowId;
@@ -87,13 +89,33 @@ impl Index {
                 }
             }
             Record::Hastened { flow, .. } => self.add_flow_record(*flow),
-            Record::Reservation { .. }
-            | Record::Forgotten { .. }
-            | Record::Learnt { .. }
-            | Record::Adapted { .. }
-            | Record::Feedback { .. } => {}
+            Record::Reservation { key, .. }
+            | Record::Forgotten { key }
+            | Record::Held { key, .. }
+            | Record::Adapted { key, .. } => {
+                *self.under_way.entry(Arc::clone(key)).or_insert(0) += 1;
+            }
+            Record::Feedback { .. } => {}
         }
         context
+    }
+
+    /// A record that was expected is durable or lost: what it says of a limit or
+    /// an account is not under way any more.
+    pub fn arrived_of_limit(&mut self, record: &Record) {
+        let (Record::Reservation { key, .. }
+        | Record::Forgotten { key }
+        | Record::Held { key, .. }
+        | Record::Adapted { key, .. }) = record
+        else {
+            return;
+        };
+        if let Some(count) = self.under_way.get_mut(key) {
+            *count -= 1;
+            if *count == 0 {
+                self.under_way.remove(key);
+            }
+        }
     }
 
     /// A record is durable, at `place`.
@@ -137,8 +159,8 @@ impl Index {
             Record::Forgotten { key } => {
                 self.limits.remove(&*key);
             }
-            Record::Learnt { key, blocked_until } => {
-                self.learnt.insert((*key).clone(), (blocked_until, place));
+            Record::Held { key, hold } => {
+                self.holds.insert((*key).clone(), (hold, place));
             }
             Record::Adapted { key, lore } => {
                 self.adapted.insert((*key).clone(), (*lore, place));
@@ -166,7 +188,7 @@ impl Index {
             }
             Record::Reservation { .. }
             | Record::Forgotten { .. }
-            | Record::Learnt { .. }
+            | Record::Held { .. }
             | Record::Adapted { .. }
             | Record::Feedback { .. }
             | Record::Hastened { .. } => {}

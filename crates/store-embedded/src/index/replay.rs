@@ -92,9 +92,9 @@ impl Index {
                     self.limits.remove(&key);
                 }
             }
-            Entry::Learnt { key, blocked_until } => {
+            Entry::Held { key, hold } => {
                 if let Ok(key) = key.parse() {
-                    self.learnt.insert(key, (blocked_until, place));
+                    self.holds.insert(key, (hold, place));
                 }
             }
             Entry::Adapted { key, lore } => {

@@ -3,7 +3,7 @@
 //! Entries are read without copying; what only a receipt needs (errors,
 //! accounts) is decoded by whoever writes that receipt.
 
-use outflow_core::engine::action::{Attempt, Hasten, Record};
+use outflow_core::engine::action::{Attempt, Hasten, Hold, Record};
 use outflow_core::flow::FlowKey;
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Seq, State};
@@ -155,9 +155,9 @@ pub enum Entry<'a> {
     Forgotten {
         key: &'a str,
     },
-    Learnt {
+    Held {
         key: &'a str,
-        blocked_until: Wall,
+        hold: Hold,
     },
     Adapted {
         key: &'a str,
@@ -243,10 +243,14 @@ impl<'a> Entry<'a> {
                 saved: from.bytes()?,
             },
             FORGOTTEN => Self::Forgotten { key: from.text()? },
-            LEARNT => Self::Learnt {
-                blocked_until: Wall(from.i64()?),
-                key: from.text()?,
-            },
+            HELD => {
+                let until = Wall(from.i64()?);
+                let key = from.text()?;
+                // Earlier versions held all that they held to nothing.
+                let per_minute = from.u32().unwrap_or(0);
+                let hold = Hold { until, per_minute };
+                Self::Held { key, hold }
+            }
             ADAPTED => Self::Adapted {
                 key: from.text()?,
                 lore: from.bytes()?,
@@ -388,7 +392,7 @@ pub fn kind_of(record: &Record) -> u8 {
         Record::Hastened { .. } => HASTENED,
         Record::Reservation { .. } => RESERVATION,
         Record::Forgotten { .. } => FORGOTTEN,
-        Record::Learnt { .. } => LEARNT,
+        Record::Held { .. } => HELD,
         Record::Adapted { .. } => ADAPTED,
     }
 }
@@ -458,8 +462,9 @@ pub fn write_record(out: &mut Out<'_>, record: &Record, context: &Context) {
         Record::Forgotten { key } => {
             out.text(&key.to_string());
         }
-        Record::Learnt { key, blocked_until } => {
-            out.i64(blocked_until.0).text(&key.to_string());
+        Record::Held { key, hold } => {
+            out.i64(hold.until.0).text(&key.to_string());
+            out.u32(hold.per_minute);
         }
         Record::Adapted { key, lore } => {
             let lore = serde_json::to_vec(lore).expect("numbers and words become JSON");

@@ -18,5 +18,5 @@ pub const KEYS: u8 = 14;
 pub const BODY: u8 = 15;
 pub const TABLE: u8 = 16;
 pub const FORGOTTEN: u8 = 17;
-pub const LEARNT: u8 = 18;
+pub const HELD: u8 = 18;
 pub const ADAPTED: u8 = 19;

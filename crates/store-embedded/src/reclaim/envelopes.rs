@@ -4,8 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use outflow_core::engine::action::Record;
+use outflow_core::entropy::Entropy;
 use outflow_core::handle::FlowId;
 use outflow_core::message::Seq;
+use outflow_core::policy::key::LimitKey;
+use outflow_core::time::Now;
 
 use super::{Job, SCAN_MAX};
 use crate::index::slots::Stand;
@@ -139,34 +142,51 @@ impl EmbeddedStore {
         any || under_way
     }
 
-    pub(super) fn restate_limits(&mut self, victim: u32) -> bool {
-        let old = self.index.limits.iter();
-        let old = old.filter(|(_, it)| it.place.segment() <= victim);
-        let old = old.take(RESTATE_MAX).map(|(key, it)| Record::Reservation {
-            key: Arc::new(key.clone()),
-            saved: it.limit.saved.clone(),
-            block: u32::try_from(it.limit.reserved_since).unwrap_or(u32::MAX),
-        });
-        let now = self.clocks.1;
-        self.index.learnt.retain(|_, (until, _)| *until > now);
-        let learnt = self.index.learnt.iter();
-        let learnt = learnt.filter(|(_, (_, place))| place.segment() <= victim);
-        let learnt = learnt
-            .take(RESTATE_MAX)
-            .map(|(key, (until, _))| Record::Learnt {
-                key: Arc::new(key.clone()),
-                blocked_until: *until,
-            });
-        let adapted = self.index.adapted.iter();
-        let adapted = adapted.filter(|(_, (_, place))| place.segment() <= victim);
-        let adapted = adapted
-            .take(RESTATE_MAX)
-            .map(|(key, (lore, _))| Record::Adapted {
-                key: Arc::new(key.clone()),
-                lore: Box::new(lore.clone()),
-            });
-        let old: Vec<Record> = old.chain(learnt).chain(adapted).collect();
-        let any = !old.is_empty();
+    /// What is known of limits and accounts and stands in old segments. If
+    /// something newer is on its way to the disk, it is waited for: written
+    /// behind it, what is known now would count.
+    pub(crate) fn restate_limits(&mut self, victim: u32) -> bool {
+        let now = Now {
+            mono: self.clocks.0,
+            wall: self.clocks.1,
+            entropy: Entropy(0),
+        };
+        let index = &mut self.index;
+        index.holds.retain(|_, (hold, _)| hold.until > now.wall);
+        index
+            .adapted
+            .retain(|_, (lore, place)| place.segment() > victim || !lore.is_forgotten(&now));
+        let index = &self.index;
+        let mut waits = false;
+        let mut is_old = |key: &LimitKey, place: Place| {
+            let is_old = place.segment() <= victim;
+            let is_free = !index.under_way.contains_key(key);
+            waits |= is_old && !is_free;
+            is_old && is_free
+        };
+        let mut old: Vec<Record> = Vec::new();
+        for (key, it) in &index.limits {
+            if old.len() < RESTATE_MAX && is_old(key, it.place) {
+                old.push(Record::Reservation {
+                    key: Arc::new(key.clone()),
+                    saved: it.limit.saved.clone(),
+                    block: u32::try_from(it.limit.reserved_since).unwrap_or(u32::MAX),
+                });
+            }
+        }
+        for (key, (hold, place)) in &index.holds {
+            if old.len() < RESTATE_MAX && is_old(key, *place) {
+                let key = Arc::new(key.clone());
+                old.push(Record::Held { key, hold: *hold });
+            }
+        }
+        for (key, (lore, place)) in &index.adapted {
+            if old.len() < RESTATE_MAX && is_old(key, *place) {
+                let (key, lore) = (Arc::new(key.clone()), Box::new(lore.clone()));
+                old.push(Record::Adapted { key, lore });
+            }
+        }
+        let any = waits || !old.is_empty();
         for record in old {
             self.order_of_job(Task::Append {
                 no: None,

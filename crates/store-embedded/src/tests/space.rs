@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outflow_core::handle::FlowId;
+use outflow_core::engine::action::{Hold, Record};
+use outflow_core::engine::event::Event;
+use outflow_core::handle::{AppendNo, FlowId};
 use outflow_core::message::{Seq, State};
+use outflow_core::policy::key::LimitKey;
+use outflow_core::policy::scope::Scope;
 use outflow_core::time::Nanos;
 use outflow_ports::conformance::store::Harness;
 use outflow_ports::parcel::ParcelRef;
-use outflow_ports::store::Store;
+use outflow_ports::store::{Store, StoreDone, StoreWork};
 
 use super::driver::{Driver, Said, message, settlement};
 use super::harness::Rig;
@@ -91,4 +95,33 @@ fn who_carries_a_message_can_read_it_all_the_while() {
     for (_, parcel) in &stays {
         assert!(parcel.read().is_ok(), "a place given out earlier is good");
     }
+}
+
+/// What is known is written again before its segment is given up, but not behind
+/// something newer: the last record counts.
+#[test]
+fn what_is_written_again_does_not_outlive_what_is_newer() {
+    let mut driver = Driver::new(Rig::on_memory(5));
+    let key = Arc::new(LimitKey::of(Scope::Account, "main"));
+    let hour = driver.rig.now().wall + Nanos::from_secs(3_600);
+    let held = |per_minute| Record::Held {
+        key: Arc::clone(&key),
+        hold: Hold {
+            until: hour,
+            per_minute,
+        },
+    };
+    driver.commit(held(60));
+    let (no, record) = (AppendNo(2), held(6));
+    driver.submit(StoreWork::Append { no, record });
+    assert!(
+        driver.rig.store().restate_limits(u32::MAX),
+        "it goes on later"
+    );
+    driver.wait(|done| match done {
+        StoreDone::Event(Event::Committed { through }) => (*through >= no).then_some(()),
+        _ => None,
+    });
+    let recovered = driver.restart();
+    assert_eq!(recovered.holds.get(&*key).map(|it| it.per_minute), Some(6));
 }

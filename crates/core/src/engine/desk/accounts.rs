@@ -40,6 +40,7 @@ impl Desk {
         let old = self.account(id);
         let paused = old.is_some_and(|old| old.paused);
         let asked_until = old.and_then(|old| old.asked_until);
+        let block_written = old.and_then(|old| old.block_written);
         let holdups = old.map(|old| old.holdups).unwrap_or_default();
         let capped = old.map(|old| old.capped.clone()).unwrap_or_default();
         let probing = old.is_some_and(|old| old.probing);
@@ -52,6 +53,7 @@ impl Desk {
                 spec,
                 pool,
                 blocked_until,
+                block_written,
                 paused,
                 holdups,
                 settling: true,

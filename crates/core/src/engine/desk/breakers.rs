@@ -173,16 +173,16 @@ impl Desk {
         let Some(account) = self.account(heard.account) else {
             return Vec::new();
         };
-        let sent = match heard.signal {
-            Signal::Failed => account.capped.sent_in_minute(now),
-            Signal::Fine | Signal::Silent => 0,
+        let sent = match is_bad {
+            true => account.capped.sent_in_minute(now),
+            false => 0,
         };
         let is_alone = self.side(account.pool).lanes.len() <= 1;
         if is_bad {
             self.breakers.tidy(now);
         }
         let mut turns = Vec::new();
-        turns.extend(self.heard_of_refusals(now, &heard, is_alone));
+        turns.extend(self.heard_of_refusals(now, &heard, is_alone, sent));
         if let Some(lane) = heard.lane.filter(|_| !is_alone) {
             turns.extend(self.heard_of_pair(now, &heard, lane, sent));
         }
@@ -193,13 +193,24 @@ impl Desk {
         turns
     }
 
-    fn heard_of_refusals(&mut self, now: Mono, heard: &Heard, is_alone: bool) -> Option<Turn> {
+    fn heard_of_refusals(
+        &mut self,
+        now: Mono,
+        heard: &Heard,
+        is_alone: bool,
+        sent: u64,
+    ) -> Option<Turn> {
         let key = (heard.account, heard.lane?);
         let Breakers {
             settings, pairs, ..
         } = &mut self.breakers;
         let pair = if heard.refused {
-            pairs.entry(key).or_default()
+            let pair = pairs.entry(key).or_default();
+            if pair.refusals.is_idle(now) {
+                // This one is among those that were sent.
+                pair.refusals = Refusals::new(now, sent.saturating_sub(1));
+            }
+            pair
         } else {
             pairs.get_mut(&key)?
         };
@@ -283,6 +294,21 @@ impl Desk {
         }
         self.tell_hold(id);
         turn_of(change, None)
+    }
+
+    /// The breaker of an account was open until a time when the process ended.
+    pub(in crate::engine) fn recall_breaker(&mut self, now: Mono, id: AccountId, until: Mono) {
+        let entry = self.breakers.accounts.entry(id).or_default();
+        entry.breaker = Breaker::opened_until(until);
+        self.block(now, id, until);
+    }
+
+    /// The same, of an account at a lane.
+    pub(in crate::engine) fn recall_pair(&mut self, id: AccountId, lane: LaneId, until: Mono) {
+        let pair = self.breakers.pairs.entry((id, lane)).or_default();
+        pair.breaker = Breaker::opened_until(until);
+        self.breakers.timers.insert((until, id, lane));
+        self.tell_pair(id, lane);
     }
 
     /// A message goes out: it may be the one that a breaker lets through.

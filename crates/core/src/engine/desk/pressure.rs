@@ -12,7 +12,7 @@ use super::{Account, Desk};
 use crate::handle::{AccountId, PoolId};
 use crate::limit::spec::LimitSpec;
 use crate::policy::applied::Applied;
-use crate::pressure::{Before, Cap, Recent, UnderPressure};
+use crate::pressure::{Before, Cap, Recent, Sender, UnderPressure};
 use crate::time::{Mono, NANOS_PER_SECOND, Nanos, Now};
 
 /// An account that a cap holds is looked at this often: the episode may be over.
@@ -29,6 +29,8 @@ pub(super) struct Capped {
     cap: Option<(u32, Cap)>,
     /// A minute's worth below which it is not held.
     floor: u64,
+    /// What it was held to when the process ended.
+    recalled: Option<u32>,
     timer: Option<Mono>,
     /// How many it may have in flight, where that is found out.
     pub slots: Option<Slots>,
@@ -82,6 +84,25 @@ impl Desk {
         });
     }
 
+    /// An account was held to this when the process ended, `age` after that had
+    /// begun.
+    pub(in crate::engine) fn recall_cap(&mut self, id: AccountId, per_minute: u32, age: Nanos) {
+        let Some(account) = self.account_mut(id) else {
+            return;
+        };
+        account.capped.recalled = Some(per_minute);
+        let pool = account.pool;
+        self.side_mut(pool).episode.recall(per_minute, age);
+    }
+
+    /// An account that is held to the rate of the minute before from now on,
+    /// what that is, and since when.
+    pub(in crate::engine) fn next_kept(&mut self) -> Option<(AccountId, u32, Mono)> {
+        let (id, per_minute) = self.newly_kept.pop()?;
+        let pool = self.account(id)?.pool;
+        Some((id, per_minute, self.side(pool).episode.began()))
+    }
+
     /// Whether the pool of an account has one that is not blocked.
     pub(in crate::engine) fn has_another(&self, id: AccountId) -> bool {
         self.account(id).is_some_and(|account| {
@@ -125,9 +146,19 @@ impl Desk {
         if is_capped {
             let number = episode.number();
             if capped.cap.as_ref().is_none_or(|(of, _)| *of != number) {
-                let own = capped.recent.count(episode.began());
-                let span = capped.recent.span(now);
-                let cap = Cap::new(now, episode.allowed(own, span, capped.floor));
+                let cap = Cap::new(
+                    now,
+                    episode.allowed(Sender {
+                        count: capped.recent.count(episode.began()),
+                        span: capped.recent.span(now),
+                        floor: capped.floor,
+                        kept: capped.recalled,
+                    }),
+                );
+                // What is written down already is not written again.
+                if capped.recalled.take().is_none() && cap.per_minute() < u32::MAX {
+                    self.newly_kept.push((id, cap.per_minute()));
+                }
                 capped.cap = Some((number, cap));
             }
             if let Some((_, cap)) = &mut capped.cap {

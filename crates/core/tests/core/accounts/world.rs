@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use outflow_core::account::{AccountSpec, Sessions};
 use outflow_core::destination::Destination;
-use outflow_core::engine::action::{Action, LeaseRequest, Record};
+use outflow_core::engine::action::{Action, Hold, LeaseRequest, Record};
 use outflow_core::engine::event::Event;
 use outflow_core::engine::{Engine, Settings, Start};
 use outflow_core::entropy::Entropy;
@@ -13,6 +13,7 @@ use outflow_core::handle::{FlowId, PermitId, SessionRef};
 use outflow_core::limit::spec::LimitSpec;
 use outflow_core::message::{Head, Seq};
 use outflow_core::name::Name;
+use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::{Reply, Stage};
 use outflow_core::time::{Mono, Nanos, Now, Wall};
@@ -43,6 +44,8 @@ pub struct World {
     pub opened: Vec<(Mono, SessionRef)>,
     pub closed: Vec<(Mono, SessionRef)>,
     pub leases: Vec<LeaseRequest>,
+    /// What was written down of how accounts are held.
+    pub holds: BTreeMap<LimitKey, Hold>,
     /// Whether sessions that are opened become ready.
     pub connects: bool,
 }
@@ -69,6 +72,7 @@ impl World {
             opened: Vec::new(),
             closed: Vec::new(),
             leases: Vec::new(),
+            holds: BTreeMap::new(),
             connects: true,
         }
     }
@@ -192,11 +196,13 @@ impl World {
                 return Some(Event::Paged { flow, heads });
             }
             Action::Append { no, record } => {
-                if let Record::Dead { seq, .. } = record {
-                    self.dead.push(seq.0 as u32);
-                }
-                if let Record::Deferral { until, .. } = record {
-                    self.deferred.push(until);
+                match record {
+                    Record::Dead { seq, .. } => self.dead.push(seq.0 as u32),
+                    Record::Deferral { until, .. } => self.deferred.push(until),
+                    Record::Held { key, hold } => {
+                        self.holds.insert((*key).clone(), hold);
+                    }
+                    _ => {}
                 }
                 return Some(Event::Committed { through: no });
             }

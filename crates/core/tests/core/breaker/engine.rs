@@ -1,16 +1,18 @@
 //! Breakers at work: an engine with a far end that fails.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use outflow_core::account::{AccountSpec, Sessions};
 use outflow_core::destination::Destination;
-use outflow_core::engine::action::{Action, Alert, Record};
+use outflow_core::engine::action::{Action, Alert, Hold, Record};
 use outflow_core::engine::event::Event;
 use outflow_core::engine::{Engine, Settings, Start};
 use outflow_core::entropy::Entropy;
 use outflow_core::flow::FlowKey;
 use outflow_core::handle::{FlowId, PermitId};
 use outflow_core::message::{Head, Seq};
+use outflow_core::name::Name;
+use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::{Reply, Stage};
 use outflow_core::time::{Mono, Nanos, Now, Wall};
@@ -29,7 +31,7 @@ struct World {
     /// What goes out before the last answer is in.
     flying: Vec<(PermitId, String, Destination)>,
     alerts: Vec<Alert>,
-    learnt: Vec<(String, Wall)>,
+    held: Vec<(LimitKey, Hold)>,
 }
 
 impl World {
@@ -52,8 +54,26 @@ impl World {
             sent: Vec::new(),
             flying: Vec::new(),
             alerts: Vec::new(),
-            learnt: Vec::new(),
+            held: Vec::new(),
         }
+    }
+
+    /// The process ends and begins again so much later.
+    fn crash(&mut self, downtime: Nanos) {
+        self.flying.clear();
+        self.now.mono = self.now.mono + downtime;
+        self.now.wall = self.now.wall + downtime;
+        let start = Start::Again {
+            limits: BTreeMap::new(),
+            holds: self.held.iter().cloned().collect(),
+            adapted: BTreeMap::new(),
+            downtime,
+        };
+        let settings = Settings {
+            learns: false,
+            ..Settings::default()
+        };
+        self.engine = Engine::new(settings, Policies::default(), start, &self.now);
     }
 
     fn account(&mut self, name: &str) {
@@ -118,8 +138,8 @@ impl World {
                 return Some(Event::Paged { flow, heads });
             }
             Action::Append { no, record } => {
-                if let Record::Learnt { key, blocked_until } = record {
-                    self.learnt.push((key.to_string(), blocked_until));
+                if let Record::Held { key, hold } = record {
+                    self.held.push(((*key).clone(), hold));
                 }
                 return Some(Event::Committed { through: no });
             }
@@ -179,10 +199,9 @@ fn an_account_that_fails_is_left_alone_but_for_one_probe_at_a_time() {
     };
     assert_eq!((account.as_str(), destination), ("bad", None));
     // What it learnt outlives a restart.
-    assert_eq!(
-        world.learnt.first(),
-        Some(&("account:bad".to_owned(), until))
-    );
+    let (key, hold) = world.held.first().unwrap();
+    assert_eq!(key.to_string(), "account:bad#breaker");
+    assert_eq!(*hold, Hold::nothing_until(until));
     world.run(&[flow], 800, TICK);
     let opened = world
         .alerts
@@ -252,4 +271,102 @@ fn refusals_for_the_rate_never_open_a_breaker() {
         "it stops for as long as the run lasts"
     );
     assert_eq!(world.sent.len(), 20);
+}
+
+/// One that was left alone is so after a restart, and then one message asks.
+#[test]
+fn a_breaker_is_open_after_a_restart_and_half_open_then() {
+    let mut world = World::new(|_, account, _| match account {
+        "bad" => broken(),
+        _ => Reply::accepted(),
+    });
+    world.account("bad");
+    world.account("good");
+    let flow = world.flow("google");
+    world.run(&[flow], 200, TICK);
+    let (_, hold) = world.held.last().cloned().unwrap();
+    world.crash(Nanos::from_secs(1));
+    let (start, left) = (world.now.mono, hold.until.since(world.now.wall));
+    assert!(left > Nanos::from_secs(3), "{left:?} left");
+    world.account("bad");
+    world.account("good");
+    let flow = world.flow("google");
+    world.run(&[flow], 600, TICK);
+    let end = start + left.minus(TICK);
+    assert_eq!(world.sent_by("bad", start, end), 0, "open");
+    let probes = world.sent_by("bad", end, world.now.mono);
+    assert!((1..=4).contains(&probes), "{probes} where one asks");
+}
+
+/// The same of an account at one of several destinations.
+#[test]
+fn an_account_is_left_alone_at_a_destination_after_a_restart() {
+    let mut world = World::new(|_, account, to| match (account, to.name.as_str()) {
+        ("bad", "google") => broken(),
+        _ => Reply::accepted(),
+    });
+    let to_google = |world: &World, from: Mono| {
+        let sent = world.sent.iter();
+        sent.filter(|(by, to, at)| by == "bad" && to.name.as_str() == "google" && *at > from)
+            .count()
+    };
+    let set_up = |world: &mut World| {
+        world.account("bad");
+        world.account("good");
+        let google = world.flow("google");
+        // Often enough that either account has a turn.
+        [google, google, google, world.flow("yahoo")]
+    };
+    let flows = set_up(&mut world);
+    world.run(&flows, 30, TICK);
+    let (key, hold) = world.held.last().cloned().unwrap();
+    assert_eq!(key.to_string(), "account:bad/isp:google#breaker");
+    world.crash(Nanos::from_secs(1));
+    let (start, left) = (world.now.mono, hold.until.since(world.now.wall));
+    assert!(left > Nanos::from_secs(3), "{left:?} left");
+    let flows = set_up(&mut world);
+    world.run(&flows, left.0 / TICK.0 - 1, TICK);
+    assert_eq!(to_google(&world, start), 0, "open there");
+    assert!(
+        world.sent_by("bad", start, world.now.mono) > 5,
+        "and not elsewhere"
+    );
+    world.run(&flows, 50, TICK);
+    assert_eq!(to_google(&world, start), 1, "then one asks");
+}
+
+/// Many in flight are asked to wait for five minutes, which is also too many
+/// refusals in a minute. Five minutes are five minutes, also after a restart.
+#[test]
+fn a_shorter_stop_does_not_shorten_what_was_asked() {
+    let mut world = World::new(|_, _, _| {
+        let mut reply = Reply::said(Stage::Data, 429, "Too Many Requests");
+        if let Reply::Said { retry_after, .. } = &mut reply {
+            *retry_after = Some(Nanos::from_secs(300));
+        }
+        reply
+    });
+    let mut account = AccountSpec::new("main");
+    account.sessions = Sessions::slots(40);
+    let account = Box::new(account);
+    world.step(Event::AccountChanged { account });
+    let flows: Vec<FlowId> = (0..40)
+        .map(|tenant| {
+            let mut key = FlowKey::to(Destination::isp("google"));
+            key.tenant = Name::from(format!("t{tenant}"));
+            world.engine.open_flow(&world.now, key, &mut Vec::new())
+        })
+        .collect();
+    world.run(&flows, 2, TICK);
+    let refused_at = world.now.wall;
+    let stopped = world
+        .alerts
+        .iter()
+        .any(|it| matches!(it, Alert::Broken { .. }));
+    assert!(stopped, "{:?}", world.alerts);
+    let (_, hold) = world.held.last().unwrap();
+    assert!(
+        hold.until.since(refused_at) >= Nanos::from_secs(300),
+        "{hold:?}"
+    );
 }

@@ -1,7 +1,10 @@
 //! A pool of which one account is asked to wait.
 
-use outflow_core::engine::Settings;
+use std::collections::BTreeMap;
+
 use outflow_core::engine::event::Event;
+use outflow_core::engine::{Engine, Settings, Start};
+use outflow_core::handle::FlowId;
 use outflow_core::policy::set::Policies;
 use outflow_core::pressure::UnderPressure;
 use outflow_core::reply::{Reply, Stage};
@@ -13,18 +16,35 @@ use crate::accounts::world::{World, account, secs};
 /// minutes; then the first is asked to wait for half a minute while a thousand
 /// messages wait. What each sent in that time.
 fn run(under_pressure: UnderPressure) -> (World, Vec<usize>, Mono) {
-    let mut settings = Settings::default();
-    settings.pool.under_pressure = under_pressure;
-    let mut world = World::with(settings, Policies::default());
+    let mut world = with_ten(under_pressure);
+    let began = block_the_first(&mut world, secs(30));
+    world.run(secs(30), true);
+    let counts = sent_by_each(&world, began, secs(30));
+    (world, counts, began + secs(30))
+}
+
+fn ten(world: &mut World) -> FlowId {
     for number in 0..10 {
         world.account(account(&format!("a{number}"), 4, &["2/s burst 2"]));
     }
-    let flow = world.flow("google", "acme");
+    world.flow("google", "acme")
+}
+
+fn with_ten(under_pressure: UnderPressure) -> World {
+    let mut settings = Settings::default();
+    settings.pool.under_pressure = under_pressure;
+    let mut world = World::with(settings, Policies::default());
+    let flow = ten(&mut world);
     for _ in 0..1_200 {
         world.queue(flow, &[1]);
         world.run(Nanos::from_millis(100), true);
     }
     world.queue(flow, &[1; 1_000]);
+    world
+}
+
+/// The far end asks the first account to wait. When that was.
+fn block_the_first(world: &mut World, lasts: Nanos) -> Mono {
     let index = world
         .sent
         .iter()
@@ -34,7 +54,7 @@ fn run(under_pressure: UnderPressure) -> (World, Vec<usize>, Mono) {
     let permit = sent.permit;
     let mut reply = Reply::said(Stage::Data, 429, "Too Many Requests");
     if let Reply::Said { retry_after, .. } = &mut reply {
-        *retry_after = Some(secs(30));
+        *retry_after = Some(lasts);
     }
     let began = world.now.mono;
     let session_lives = true;
@@ -43,14 +63,48 @@ fn run(under_pressure: UnderPressure) -> (World, Vec<usize>, Mono) {
         reply,
         session_lives,
     });
-    world.run(secs(30), true);
-    let end = began + secs(30);
+    began
+}
+
+fn sent_by_each(world: &World, began: Mono, lasts: Nanos) -> Vec<usize> {
     let by = |name: &str| {
         let sent = world.sent.iter().filter(|it| it.account == name);
-        sent.filter(|it| it.at > began && it.at < end).count()
+        sent.filter(|it| it.at > began && it.at < began + lasts)
+            .count()
     };
-    let counts = (0..10).map(|number| by(&format!("a{number}"))).collect();
-    (world, counts, end)
+    (0..10).map(|number| by(&format!("a{number}"))).collect()
+}
+
+#[test]
+fn a_restart_is_no_way_out() {
+    let mut world = with_ten(UnderPressure::Keep);
+    block_the_first(&mut world, secs(600));
+    world.run(secs(30), true);
+    let kept = |number: usize| {
+        let key = format!("account:a{number}#kept").parse().unwrap();
+        world.holds.get(&key).map_or(0, |hold| hold.per_minute)
+    };
+    let kept: Vec<u32> = (0..10).map(kept).collect();
+    let start = Start::Again {
+        limits: BTreeMap::new(),
+        holds: std::mem::take(&mut world.holds),
+        adapted: BTreeMap::new(),
+        downtime: secs(2),
+    };
+    let mut again = World::new();
+    again.now.wall = world.now.wall + secs(2);
+    again.engine = Engine::new(Settings::default(), Policies::default(), start, &again.now);
+    let flow = ten(&mut again);
+    again.queue(flow, &[1; 2_000]);
+    let began = again.now.mono;
+    again.run(secs(60), true);
+    let counts = sent_by_each(&again, began, secs(60));
+    assert_eq!(counts[0], 0, "it was asked to wait");
+    for (count, kept) in counts.iter().zip(kept).skip(1) {
+        assert!((58..=62).contains(&kept), "{kept} in the minute before");
+        let kept = kept as usize;
+        assert!((kept - 2..=kept + 1).contains(count), "{count} of {kept}");
+    }
 }
 
 #[test]

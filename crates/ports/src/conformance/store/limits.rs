@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use outflow_core::class::Class;
-use outflow_core::engine::action::Record;
+use outflow_core::engine::action::{Hold, Record};
 use outflow_core::entropy::Entropy;
 use outflow_core::handle::AppendNo;
 use outflow_core::limit::{Fill, Headroom, Limit, LimitSpec, Need, Rate};
@@ -111,14 +111,21 @@ fn blocks_come_back<H: Harness>(make: &dyn Fn() -> H) {
     let hour = bench.now().wall + Nanos::from_secs(3_600);
     for blocked_until in [hour, hour + Nanos::from_secs(60)] {
         let key = Arc::clone(&account);
-        bench.commit(Record::Learnt { key, blocked_until });
+        let hold = Hold {
+            until: blocked_until,
+            per_minute: 7,
+        };
+        bench.commit(Record::Held { key, hold });
     }
     for _ in 0..2 {
         let recovered = bench.restart();
-        let blocked = recovered.learnt.get(&*account);
+        let blocked = recovered.holds.get(&*account);
         assert_eq!(
             blocked,
-            Some(&(hour + Nanos::from_secs(60))),
+            Some(&Hold {
+                until: hour + Nanos::from_secs(60),
+                per_minute: 7,
+            }),
             "the last word on a block comes back"
         );
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use outflow_core::engine::SavedLimit;
+use outflow_core::engine::action::Hold;
 use outflow_core::engine::event::Event;
 use outflow_core::engine::learners::Lore;
 use outflow_core::flow::FlowKey;
@@ -29,7 +30,7 @@ pub(super) struct Image {
     pub slab: Slab,
     pub flows: Vec<Option<Flow>>,
     pub limits: BTreeMap<LimitKey, SavedLimit>,
-    pub learnt: BTreeMap<LimitKey, Wall>,
+    pub holds: BTreeMap<LimitKey, Hold>,
     pub adapted: BTreeMap<LimitKey, Lore>,
     /// The highest durable number.
     pub last: Seq,
@@ -55,7 +56,7 @@ impl Image {
             slab: Slab::default(),
             flows: Vec::new(),
             limits: BTreeMap::new(),
-            learnt: BTreeMap::new(),
+            holds: BTreeMap::new(),
             adapted: BTreeMap::new(),
             last: Seq(0),
             keys: BTreeMap::new(),

@@ -199,7 +199,7 @@ impl Store for MemoryStore {
         Recovered {
             flows: flows.collect(),
             limits: self.image.limits.clone(),
-            learnt: self.image.learnt.clone(),
+            holds: self.image.holds.clone(),
             adapted: self.image.adapted.clone(),
             downtime: self.downtime(now),
             fresh: self.tail.last_record.is_none(),

@@ -35,7 +35,7 @@ impl Image {
             }
             Record::Reservation { .. }
             | Record::Forgotten { .. }
-            | Record::Learnt { .. }
+            | Record::Held { .. }
             | Record::Adapted { .. }
             | Record::Feedback { .. }
             | Record::Hastened { .. } => {}
@@ -80,8 +80,8 @@ impl Image {
             Record::Forgotten { key } => {
                 self.limits.remove(&**key);
             }
-            Record::Learnt { key, blocked_until } => {
-                self.learnt.insert((**key).clone(), *blocked_until);
+            Record::Held { key, hold } => {
+                self.holds.insert((**key).clone(), *hold);
             }
             Record::Adapted { key, lore } => {
                 self.adapted.insert((**key).clone(), (**lore).clone());
@@ -109,7 +109,7 @@ impl Image {
             }
             Record::Reservation { .. }
             | Record::Forgotten { .. }
-            | Record::Learnt { .. }
+            | Record::Held { .. }
             | Record::Adapted { .. }
             | Record::Feedback { .. }
             | Record::Hastened { .. } => {}
