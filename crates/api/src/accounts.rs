@@ -1,6 +1,8 @@
 //! `/accounts`: credentials and sending addresses. Secrets go in and never
 //! come out.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -10,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use crate::ask::ask;
 use crate::auth::{Administer, Caller, May, Operate};
 use crate::book::account::AccountEntry;
 use crate::book::{Origin, Snapshot};
@@ -17,6 +20,7 @@ use crate::changes::{Edit, expected};
 use crate::extract::{Asked, Body};
 use crate::fields::{AccountFields, AccountId};
 use crate::problem::{Code, FieldError, Problem};
+use crate::stamp::Stamp;
 use crate::state::ApiState;
 
 /// Accounts at a time.
@@ -36,6 +40,40 @@ pub struct AccountView {
     version: u64,
     /// Why this is in force.
     why: &'static str,
+    /// What holds it beside its limits, if anything does.
+    held: Vec<HeldView>,
+}
+
+/// What holds an account beside its limits.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Held)]
+pub struct HeldView {
+    /// `asked` (the far end asked for nothing until then), `breaker` (it failed
+    /// again and again), `half_open` (one message asks), `refusals` (it was
+    /// refused too often), `pressure` (others of its pool are blocked: it keeps to
+    /// the rate of the minute before).
+    by: &'static str,
+    /// Where, if not everywhere.
+    destination: Option<String>,
+    /// Until when, if that is known.
+    until: Option<Stamp>,
+    /// What it may send in a minute meanwhile, if anything.
+    per_minute: Option<u64>,
+}
+
+/// What holds each account.
+async fn held(state: &ApiState) -> Result<BTreeMap<String, Vec<HeldView>>, Problem> {
+    let mut held: BTreeMap<String, Vec<HeldView>> = BTreeMap::new();
+    for it in ask(|then| state.query.standings(then)).await? {
+        let of_account = held.entry(it.account.to_string()).or_default();
+        of_account.push(HeldView {
+            by: it.by.as_str(),
+            destination: it.destination.map(|to| to.to_string()),
+            until: it.until.and_then(Stamp::unless_never),
+            per_minute: it.per_minute,
+        });
+    }
+    Ok(held)
 }
 
 /// All accounts.
@@ -45,7 +83,7 @@ pub struct AccountList {
 }
 
 impl AccountView {
-    fn of(state: &ApiState, id: &str, entry: &AccountEntry) -> Self {
+    fn of(state: &ApiState, id: &str, entry: &AccountEntry, held: Vec<HeldView>) -> Self {
         let mut fields = match entry.raw.shown() {
             Value::Object(fields) => fields,
             _ => Map::new(),
@@ -67,6 +105,7 @@ impl AccountView {
             origin: entry.origin,
             version: entry.version,
             why,
+            held,
         }
     }
 }
@@ -95,14 +134,18 @@ fn entry<'a>(snapshot: &'a Snapshot, id: &str) -> Result<&'a AccountEntry, Probl
     tag = "accounts",
     responses((status = 200, description = "all accounts in force", body = AccountList)),
 )]
-pub async fn list(_may: May<Operate>, State(state): State<ApiState>) -> Json<AccountList> {
+pub async fn list(
+    _may: May<Operate>,
+    State(state): State<ApiState>,
+) -> Result<Json<AccountList>, Problem> {
+    let mut held = held(&state).await?;
     let snapshot = state.book.snapshot();
-    let accounts = snapshot.accounts.iter();
-    Json(AccountList {
-        accounts: accounts
-            .map(|(id, entry)| AccountView::of(&state, id, entry))
-            .collect(),
-    })
+    let accounts = snapshot.accounts.iter().map(|(id, entry)| {
+        let held = held.remove(&**id).unwrap_or_default();
+        AccountView::of(&state, id, entry, held)
+    });
+    let accounts = accounts.collect();
+    Ok(Json(AccountList { accounts }))
 }
 
 /// Show an account.
@@ -120,7 +163,8 @@ pub async fn get(
 ) -> Result<Json<AccountView>, Problem> {
     let snapshot = state.book.snapshot();
     let entry = entry(&snapshot, &id)?;
-    Ok(Json(AccountView::of(&state, &id, entry)))
+    let held = held(&state).await?.remove(&id).unwrap_or_default();
+    Ok(Json(AccountView::of(&state, &id, entry, held)))
 }
 
 /// Set an account as a whole. A password that reads `(hidden)` stays as it is.
@@ -217,7 +261,8 @@ async fn set(
         origin: Origin::Api,
         version,
     };
-    let view = AccountView::of(state, &id, &entry);
+    let held = held(state).await?.remove(&id).unwrap_or_default();
+    let view = AccountView::of(state, &id, &entry, held);
     state.book.set_account(&id, Some(entry));
     Ok(Json(view))
 }

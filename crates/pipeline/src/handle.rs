@@ -19,6 +19,7 @@ use outflow_core::engine::command::{Command, PauseId, Tune};
 use outflow_core::engine::event::Event;
 use outflow_core::engine::explain::Explanation;
 use outflow_core::engine::lend::{Lent, Want};
+use outflow_core::engine::standing::Standing;
 use outflow_core::flow::FlowKey;
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
@@ -164,6 +165,10 @@ impl Query for Handle {
 
     fn limits(&self, then: Then<Vec<LimitView>>) {
         self.ask(Request::Limits { then });
+    }
+
+    fn standings(&self, then: Then<Vec<Standing>>) {
+        self.ask(Request::Standings { then });
     }
 
     fn tallies(&self, then: Then<Vec<TallyView>>) {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use outflow_core::engine::Engine;
 use outflow_core::engine::explain::Explanation;
 use outflow_core::engine::meters::AccountMeter;
+use outflow_core::engine::standing::Standing;
 use outflow_core::engine::view;
 use outflow_core::limit::spec::Rate;
 use outflow_core::message::{Seq, State};
@@ -127,6 +128,11 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
             sessions_welcome: lane.sessions_welcome,
         });
         lanes.collect()
+    }
+
+    /// All accounts that are held beside their limits.
+    pub fn standings(&self, now: &Now) -> Vec<Standing> {
+        self.engine().standings(now)
     }
 
     /// All limits.

@@ -201,6 +201,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Seat<S, L, T, R> {
                 then,
             } => then(node.messages(&filter, from, max)),
             Request::Lanes { then } => then(node.lanes(now)),
+            Request::Standings { then } => then(node.standings(now)),
             Request::Limits { then } => then(node.limits(now)),
             Request::Tallies { then } => then(node.tallies(now)),
             Request::Depth { then } => then(node.depth(now)),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use outflow_core::class::Class;
 use outflow_core::engine::explain::Explanation;
+use outflow_core::engine::standing::Standing;
 pub use outflow_core::engine::view::LearntView;
 use outflow_core::flow::FlowKey;
 use outflow_core::message::{Seq, State};
@@ -167,6 +168,9 @@ pub trait Query: Send + Sync {
 
     /// All limits.
     fn limits(&self, then: Then<Vec<LimitView>>);
+
+    /// All accounts that are held beside their limits.
+    fn standings(&self, then: Then<Vec<Standing>>);
 
     /// What was counted lately, by key.
     fn tallies(&self, then: Then<Vec<TallyView>>);

@@ -137,6 +137,26 @@ pub fn shown(fields: &Map<String, Value>) -> String {
     )
 }
 
+/// What holds an account beside its limits.
+fn held(account: &Map<String, Value>) -> String {
+    let held = account.get("held").and_then(Value::as_array);
+    let held = held.into_iter().flatten().map(|held| {
+        let text = |name: &str| held.get(name).map(written).filter(|it| !it.is_empty());
+        let mut said = text("by").unwrap_or_default();
+        for (word, name) in [(" at ", "destination"), (" until ", "until")] {
+            if let Some(text) = text(name) {
+                said.push_str(word);
+                said.push_str(&text);
+            }
+        }
+        if let Some(count) = text("per_minute") {
+            said.push_str(&format!(", {count}/min"));
+        }
+        said
+    });
+    held.collect::<Vec<_>>().join("; ")
+}
+
 fn table(all: &Accounts) -> String {
     let mut table = Table::new([
         Column::Text("id"),
@@ -145,6 +165,7 @@ fn table(all: &Accounts) -> String {
         Column::Text("host"),
         Column::Text("tenant"),
         Column::Text("limits"),
+        Column::Text("held by"),
         Column::Text("in force because"),
     ]);
     for account in &all.accounts {
@@ -175,6 +196,7 @@ fn table(all: &Accounts) -> String {
             host,
             text("tenant"),
             limits.join(", "),
+            held(account),
             text("why"),
         ]);
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outflow_core::engine::explain::{Explanation, Obstacle};
+use outflow_core::engine::standing::Standing;
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
 use outflow_ports::intake::Then;
@@ -134,6 +135,10 @@ impl<Q: Query> Query for Troubled<Q> {
 
     fn limits(&self, then: Then<Vec<LimitView>>) {
         self.node.limits(then);
+    }
+
+    fn standings(&self, then: Then<Vec<Standing>>) {
+        self.node.standings(then);
     }
 
     fn tallies(&self, then: Then<Vec<TallyView>>) {

@@ -17,6 +17,7 @@ use outflow_core::account::AccountSpec;
 use outflow_core::classify::Rules;
 use outflow_core::engine::command::{PauseId, Tune};
 use outflow_core::engine::explain::Explanation;
+use outflow_core::engine::standing::Standing;
 use outflow_core::flow::FlowKey;
 use outflow_core::message::{Seq, State};
 use outflow_core::name::Name;
@@ -214,6 +215,10 @@ impl Query for Node {
     fn lanes(&self, then: Then<Vec<LaneView>>) {
         let lanes = self.state.lock().unwrap().lanes.clone();
         then(lanes);
+    }
+
+    fn standings(&self, then: Then<Vec<Standing>>) {
+        then(Vec::new());
     }
 
     fn limits(&self, then: Then<Vec<LimitView>>) {

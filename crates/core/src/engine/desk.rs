@@ -10,13 +10,14 @@
 //! In `accounts`: accounts come, change and go. In `limits`: their limits as
 //! bits. In `cost`: what an account must have room for. In `connects`: how fast
 //! it may connect. In `breakers`: whom to leave alone. In `pressure`: blocks, and what the others may do meanwhile. In
-//! `slots`: how many requests at once.
+//! `slots`: how many requests at once. In `held`: who is held by what.
 
 mod accounts;
 mod breakers;
 mod connects;
 mod cost;
 mod gates;
+mod held;
 mod limits;
 mod pressure;
 mod slots;

@@ -11,7 +11,7 @@
 //! and `matching` (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
 //! became of it), `counts`, `learn`, [`learners`], `lore`, `lessons` and `bounds` (what that teaches), `alerting` (what people are told), `breaking` (whom to leave alone), `recall` (how they are held after a restart), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
 //! flows, accounts, policies), `rounds` and `sweep` (changes over many accounts
-//! and flows), [`explain`], [`view`]; `holdups` and [`meters`] (what limits made
+//! and flows), [`explain`], [`view`], [`standing`]; `holdups` and [`meters`] (what limits made
 //! wait).
 
 mod account_limits;
@@ -47,6 +47,7 @@ mod replies;
 mod rounds;
 mod settings;
 mod setup;
+pub mod standing;
 mod sweep;
 pub mod view;
 mod welcome;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use outflow_core::account::AccountSpec;
 use outflow_core::engine::command::{PauseId, Tune};
 use outflow_core::engine::explain::Explanation;
+use outflow_core::engine::standing::Standing;
 use outflow_core::flow::FlowKey;
 use outflow_core::message::Seq;
 use outflow_core::name::Name;
@@ -188,6 +189,10 @@ impl Query for Node {
     }
 
     fn lanes(&self, then: Then<Vec<LaneView>>) {
+        then(Vec::new());
+    }
+
+    fn standings(&self, then: Then<Vec<Standing>>) {
         then(Vec::new());
     }
 

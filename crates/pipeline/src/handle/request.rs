@@ -6,6 +6,7 @@ use outflow_core::class::Class;
 use outflow_core::engine::event::Event;
 use outflow_core::engine::explain::Explanation;
 use outflow_core::engine::lend::{Lent, Want};
+use outflow_core::engine::standing::Standing;
 use outflow_core::flow::FlowKey;
 use outflow_core::message::Seq;
 use outflow_core::policy::key::LimitKey;
@@ -38,6 +39,9 @@ pub(crate) enum Request {
         from: Seq,
         max: usize,
         then: Then<Page<LiveMessage>>,
+    },
+    Standings {
+        then: Then<Vec<Standing>>,
     },
     Lanes {
         then: Then<Vec<LaneView>>,

@@ -157,6 +157,19 @@ impl Breakers {
         }
     }
 
+    /// The breaker of an account.
+    pub fn of_account(&self, id: AccountId) -> State {
+        let entry = self.accounts.get(&id);
+        entry.map_or(State::Closed, |entry| entry.breaker.state())
+    }
+
+    /// The breakers of accounts at lanes, and until when those stop that were
+    /// refused too often.
+    pub fn of_pairs(&self) -> impl Iterator<Item = (AccountId, LaneId, State, Option<Mono>)> {
+        let pairs = self.pairs.iter();
+        pairs.map(|(&(id, lane), pair)| (id, lane, pair.breaker.state(), pair.stopped_until))
+    }
+
     /// Whether an account is held at a lane.
     fn holds(&self, id: AccountId, lane: LaneId) -> bool {
         self.pairs.get(&(id, lane)).is_some_and(OfPair::is_held)

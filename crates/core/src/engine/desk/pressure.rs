@@ -205,6 +205,14 @@ impl Desk {
         (*of == episode.number()).then(|| cap.opens_at())
     }
 
+    /// What an account keeps to in a minute while others of its pool are blocked.
+    pub(super) fn kept_by(&self, pool: PoolId, id: AccountId, now: Mono) -> Option<u64> {
+        let episode = &self.side(pool).episode;
+        let (of, cap) = self.account(id)?.capped.cap.as_ref()?;
+        let is_kept = episode.is_on() && *of == episode.number() && cap.per_minute() < u32::MAX;
+        is_kept.then(|| u64::from(cap.per_minute()) * episode.growth(now) / 1_000)
+    }
+
     /// Looks at accounts that caps held.
     pub(super) fn wake_caps(&mut self, now: &Now) {
         while let Some(&(at, id)) = self.caps.timers.first() {

@@ -370,3 +370,27 @@ fn a_shorter_stop_does_not_shorten_what_was_asked() {
         "{hold:?}"
     );
 }
+
+/// Who asks what is wrong with an account is told.
+#[test]
+fn what_holds_an_account_is_shown() {
+    let mut world = World::new(|_, account, _| match account {
+        "bad" => broken(),
+        _ => Reply::accepted(),
+    });
+    world.account("bad");
+    world.account("good");
+    let flow = world.flow("google");
+    world.run(&[flow], 200, TICK);
+    let held = world.engine.standings(&world.now);
+    let shown: Vec<_> = held
+        .iter()
+        .map(|it| (it.account.as_str(), it.by.as_str()))
+        .collect();
+    assert_eq!(shown, [("bad", "breaker"), ("good", "pressure")]);
+    assert!(held[0].until.is_some_and(|until| until > world.now.wall));
+    assert!(
+        held[1].per_minute.is_some_and(|count| count > 60),
+        "{held:?}"
+    );
+}
