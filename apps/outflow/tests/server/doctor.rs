@@ -445,14 +445,16 @@ fn a_running_server_is_asked() {
 #[test]
 fn what_was_changed_or_taken_away_over_the_api_is_not_judged_by_the_file() {
     let clinic = Clinic::well("doctor-changed");
-    let old = "[[account]]\nid = \"old\"\ntransport = \"mx\"\nip = \"192.0.2.99\"\n\
-               helo = \"old.example.test\"\n";
-    clinic.configure(old);
+    let former = "[[account]]\nid = \"former\"\ntransport = \"mx\"\nip = \"192.0.2.99\"\n\
+               helo = \"former.example.test\"\n";
+    clinic.configure(former);
     let (findings, _) = clinic.findings(&["--domain", "example.test"]);
-    assert_found(&findings, "dkim", "fail", "old does not sign");
+    assert_found(&findings, "dkim", "fail", "former does not sign");
     let server = clinic.place.start();
     let mut client = server.client();
-    let answer = client.call("DELETE", "/api/v1/accounts/old", None).unwrap();
+    let answer = client
+        .call("DELETE", "/api/v1/accounts/former", None)
+        .unwrap();
     assert!(answer.status < 300, "{}", answer.text);
     let moved = json!({ "ip": "192.0.2.77" });
     let answer = client.call("PATCH", "/api/v1/accounts/direct", Some(&moved));
@@ -462,7 +464,7 @@ fn what_was_changed_or_taken_away_over_the_api_is_not_judged_by_the_file() {
     assert_found(&findings, "spf", "fail", "we send from 192.0.2.77");
     let text = json!(findings).to_string();
     assert!(
-        !text.contains("192.0.2.99") && !text.contains("old"),
+        !text.contains("192.0.2.99") && !text.contains("former"),
         "{text}"
     );
     assert!(!text.contains("lets 192.0.2.10 send"), "{text}");
