@@ -29,6 +29,9 @@ pub struct AuditQuery {
     /// Not older than this, in RFC 3339.
     #[param(format = DateTime)]
     since: Option<String>,
+    /// Older than this, in RFC 3339.
+    #[param(format = DateTime)]
+    until: Option<String>,
     /// Where the last page ended.
     cursor: Option<u64>,
     /// At most so many; 100 unless told, at most 1,000.
@@ -87,14 +90,15 @@ pub async fn list(
     Asked(Query(query)): Asked<Query<AuditQuery>>,
 ) -> Result<Json<AuditPage>, Problem> {
     let bad = |detail: String| Problem::new(Code::InvalidQuery, detail);
-    let since = match query.since.as_deref() {
-        Some(text) => {
-            Stamp::parse(text)
-                .map_err(|wrong| bad(format!("since: {wrong}")))?
-                .0
-        }
-        None => Wall(0),
+    let time = |name: &str, text: Option<&str>| {
+        let read = text.map(|text| {
+            let at = Stamp::parse(text).map_err(|wrong| bad(format!("{name}: {wrong}")))?;
+            Ok::<_, Problem>(at.0)
+        });
+        read.transpose()
     };
+    let since = time("since", query.since.as_deref())?.unwrap_or(Wall(0));
+    let until = time("until", query.until.as_deref())?.unwrap_or(Wall::NEVER);
     if !query.cursor.is_none_or(is_cursor) {
         return Err(bad("cursor is not one of ours".to_owned()));
     }
@@ -103,7 +107,8 @@ pub async fn list(
         return Err(bad(format!("limit must be between 1 and {PAGE_MAX}")));
     }
     let registry = Arc::clone(&state.registry);
-    let entries = on_disk(move || registry.audit_entries(since, query.cursor, max)).await??;
+    let entries =
+        on_disk(move || registry.audit_entries(since..until, query.cursor, max)).await??;
     let last = entries.last().map(|entry| entry.no);
     Ok(Json(AuditPage {
         next_cursor: last.filter(|_| entries.len() >= max),

@@ -95,8 +95,8 @@ pub struct RateView {
     limit: String,
     /// Which destination it is about.
     destination: String,
-    /// Messages per second; 0 if it stands still.
-    rate: f64,
+    /// Messages per second; 0 if it stands still, null if the limit is gone.
+    rate: Option<f64>,
 }
 
 /// A part of the history.
@@ -106,8 +106,8 @@ pub struct HistoryPage {
     step: u32,
     /// By time. Steps in which nothing was tried are not there.
     slices: Vec<SliceView>,
-    /// By time: a rate holds until the next of the same limit. Those of a
-    /// quarter of an hour before come with it.
+    /// By time, of each limit the last of each step: a rate holds until the next
+    /// of the same limit. The last of a quarter of an hour before come with it.
     rates: Vec<RateView>,
     /// Ask again with this as `since`; null at the end.
     next_since: Option<Stamp>,

@@ -118,11 +118,12 @@ async fn take_one_back(
     let value = json!(stored).to_string();
     let mut after = PolicyEntry::of(state.book.start(), matches, stored, 0);
     let in_force = after.as_ref().and_then(|after| after.raw_at(matches, now));
+    let before = entry.raw_told(matches);
     let detail = match RampView::of(matches, entry, now) {
         Some(ramp) => json!({
-            "before": entry.over, "base": entry.base, "ramp": ramp, "after": in_force,
+            "before": before, "base": entry.base, "ramp": ramp, "after": in_force,
         }),
-        None => json!({ "before": entry.over, "after": in_force }),
+        None => json!({ "before": before, "after": in_force }),
     };
     let edit = Edit {
         kind: Kind::Policy,

@@ -158,7 +158,8 @@ pub fn refusal_detail(refusal: &Refusal) -> Value {
     })
 }
 
-/// What is told of connections that are not welcome, also in the audit.
+/// What is told of connections that are not welcome, also in the audit, where
+/// nobody looks for people's addresses.
 pub fn unwelcome_detail(welcome: Welcome, reply: &Reply) -> Value {
     json!({
         "connections": welcome.sessions,
@@ -180,4 +181,27 @@ pub fn adapted_detail(adapted: &Adapted) -> Value {
             "code": adapted.evidence.code,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use outflow_core::pool::welcome::Welcome;
+    use outflow_core::reply::{Reply, Stage};
+    use outflow_core::time::Mono;
+
+    use super::unwelcome_detail;
+
+    #[test]
+    fn nobody_s_address_gets_into_the_audit() {
+        let said = "4.7.0 too many connections for <jo.doe@gmail.com>";
+        let reply = Reply::said(Stage::Data, 421, said);
+        let welcome = Welcome {
+            sessions: Some(1),
+            messages: None,
+            try_at: Mono(0),
+        };
+        let detail = unwelcome_detail(welcome, &reply).to_string();
+        assert!(detail.contains("too many connections"), "{detail}");
+        assert!(!detail.contains("gmail.com"), "{detail}");
+    }
 }

@@ -6,8 +6,9 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
+use outflow_core::destination::Destination;
 use outflow_core::engine::action::Alert;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::problem::Problem;
 use crate::stamp::Stamp;
@@ -41,34 +42,42 @@ impl Standstills {
     }
 }
 
+/// The line of the audit about one: what was done, to which account, and the
+/// rest.
+pub fn line(alert: &Alert) -> Option<(&'static str, String, Value)> {
+    let place = |it: &Option<Destination>| it.as_ref().map(ToString::to_string);
+    let (action, account, detail) = match alert {
+        Alert::Broken {
+            account,
+            destination,
+            until,
+            why,
+        } => {
+            let detail = json!({
+                "destination": place(destination),
+                "until": Stamp(*until),
+                "why": why.as_str(),
+            });
+            ("account.broken", account, detail)
+        }
+        Alert::Restored {
+            account,
+            destination,
+        } => {
+            let detail = json!({ "destination": place(destination) });
+            ("account.restored", account, detail)
+        }
+        _ => return None,
+    };
+    Some((action, account.as_str().to_owned(), detail))
+}
+
 /// Writes all that was told of since the last time into the audit.
 pub async fn write(state: &ApiState) -> Result<(), Problem> {
     for alert in state.events.standstills.take() {
-        let (action, account, detail) = match alert {
-            Alert::Broken {
-                account,
-                destination,
-                until,
-                why,
-            } => {
-                let detail = json!({
-                    "destination": destination.map(|it| it.to_string()),
-                    "until": Stamp(until),
-                    "why": why.as_str(),
-                });
-                ("account.broken", account, detail)
-            }
-            Alert::Restored {
-                account,
-                destination,
-            } => {
-                let detail = json!({ "destination": destination.map(|it| it.to_string()) });
-                ("account.restored", account, detail)
-            }
-            _ => continue,
-        };
-        let target = account.as_str().to_owned();
-        state.audit(ACTOR, action, target, detail).await?;
+        if let Some((action, target, detail)) = line(&alert) {
+            state.audit(ACTOR, action, target, detail).await?;
+        }
     }
     Ok(())
 }

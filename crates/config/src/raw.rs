@@ -244,6 +244,8 @@ pub struct RawRetention {
     pub idempotency: String,
     pub history: String,
     pub history_rows: u64,
+    pub audit: String,
+    pub audit_rows: u64,
 }
 
 /// `[log]`.

@@ -58,12 +58,14 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// How many bits an RSA public key has: a bare one, or one that says that it is
-/// RSA.
-pub fn rsa_bits(der: &[u8]) -> Option<u32> {
+/// An RSA public key: modulus and exponent, without leading zeros.
+pub type RsaKey<'a> = (&'a [u8], &'a [u8]);
+
+/// Reads an RSA public key: a bare one, or one that says that it is RSA.
+pub fn rsa_key(der: &[u8]) -> Option<RsaKey<'_>> {
     let outer = Elements(der).expect(SEQUENCE)?;
-    let modulus = match Elements(outer).next()? {
-        (INTEGER, modulus) => modulus,
+    let bare = match Elements(outer).next()? {
+        (INTEGER, _) => outer,
         _ => {
             let mut inside = Elements(outer);
             inside.expect(SEQUENCE)?;
@@ -71,13 +73,25 @@ pub fn rsa_bits(der: &[u8]) -> Option<u32> {
             if *unused != 0 {
                 return None;
             }
-            Elements(Elements(key).expect(SEQUENCE)?).expect(INTEGER)?
+            Elements(key).expect(SEQUENCE)?
         }
     };
-    let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
-    let significant = modulus.get(zeros..)?;
-    let first = significant.first()?;
-    let bits = u32::try_from(significant.len()).ok()?.checked_mul(8)?;
+    let mut numbers = Elements(bare);
+    let modulus = significant(numbers.expect(INTEGER)?)?;
+    let exponent = significant(numbers.expect(INTEGER)?)?;
+    Some((modulus, exponent))
+}
+
+fn significant(number: &[u8]) -> Option<&[u8]> {
+    let zeros = number.iter().take_while(|byte| **byte == 0).count();
+    number.get(zeros..).filter(|rest| !rest.is_empty())
+}
+
+/// How many bits an RSA public key has.
+pub fn rsa_bits(der: &[u8]) -> Option<u32> {
+    let (modulus, _) = rsa_key(der)?;
+    let first = modulus.first()?;
+    let bits = u32::try_from(modulus.len()).ok()?.checked_mul(8)?;
     Some(bits - first.leading_zeros())
 }
 

@@ -189,7 +189,10 @@ fn judged(
         (Some(der), "rsa") => length(name, der::rsa_bits(der), findings, wanted),
         _ => {}
     }
-    if kind != own_kind || published != bare(own.get("p").unwrap_or_default()) {
+    let own_key = base64().decode(bare(own.get("p").unwrap_or_default()));
+    let is_ours = decoded.zip(own_key.ok());
+    let is_ours = is_ours.is_some_and(|(published, own)| is_same_key(&published, &own));
+    if kind != own_kind || !is_ours {
         findings
             .fail(
                 format!("the key in {name} is not the one we sign with"),
@@ -239,6 +242,12 @@ fn judged(
     if findings.all.len() == before {
         findings.ok(format!("{name} holds the {kind} key that we sign with"));
     }
+}
+
+/// Whether two keys are one, however they are wrapped.
+fn is_same_key(one: &[u8], other: &[u8]) -> bool {
+    let numbers = der::rsa_key(one).zip(der::rsa_key(other));
+    one == other || numbers.is_some_and(|(one, other)| one == other)
 }
 
 fn length(name: &str, bits: Option<u32>, findings: &mut Findings, wanted: &dyn Fn() -> Record) {

@@ -3,12 +3,10 @@
 
 use crate::finding::{Check, Finding, Findings, Record, quoted};
 use crate::known::Known;
-use crate::names::{are_kin, normal, upwards};
+use crate::names::{are_kin, normal, owner};
 use crate::subject::{Subject, Way};
 use crate::tags::Tags;
 
-/// Names above a domain that are looked at.
-const UPWARDS_MAX: usize = 5;
 /// Addresses for reports that are looked at.
 const REPORTS_MAX: usize = 5;
 
@@ -49,9 +47,11 @@ fn wanted(domain: &str, policy: &str) -> Record {
     Record::new(format!("_dmarc.{domain}"), "TXT", value)
 }
 
-/// The nearest records, at the domain or above it.
+/// The records at the domain, or else at what its owner registered: receivers
+/// ask nowhere in between (RFC 7489, 6.6.3).
 fn find(domain: &str, known: &mut Known) -> Result<Option<(String, Vec<String>)>, String> {
-    for name in upwards(domain).take(UPWARDS_MAX) {
+    let above = Some(owner(domain)).filter(|above| *above != domain);
+    for name in std::iter::once(domain).chain(above) {
         let texts = known.texts(&format!("_dmarc.{name}"))?;
         let is_record = |text: &String| {
             let start = text.split(';').next().unwrap_or_default();

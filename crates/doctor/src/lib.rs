@@ -7,11 +7,12 @@
 //! without a socket.
 //!
 //! Reading order: [`finding`] (what comes out), [`subject`] (what settings say)
-//! and [`known`] (what was asked and answered); `names`, `tags` and `der` (how
-//! texts and certificates are read); then one file for each check: [`spf`],
+//! and [`known`] (what was asked and answered); `names`, [`address`],
+//! `tags` and `der` (how texts and certificates are read); then one file for each check: [`spf`],
 //! `dkim`, `dmarc`, `mx`, `reverse`, `tls`, `limits`, `warmup`, `registration`,
 //! `bulk`; [`exam`] (all of them).
 
+pub mod address;
 mod bulk;
 pub mod der;
 mod dkim;

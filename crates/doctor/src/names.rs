@@ -20,47 +20,20 @@ pub fn is_within(name: &str, above: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// The name and those above it, down to two labels.
-pub fn upwards(name: &str) -> impl Iterator<Item = &str> {
-    let mut next = Some(name);
-    std::iter::from_fn(move || {
-        let name = next?;
-        next = name.split_once('.').map(|(_, above)| above);
-        next = next.filter(|above| above.contains('.'));
-        Some(name)
-    })
-}
-
-/// Whether two names have a registered owner in common, as far as that can be
-/// said without a list of registries: one is above the other, or they share
-/// their last two labels, or three below a short pair such as `co.uk`.
+/// Whether two names have a registered owner in common.
 pub fn are_kin(one: &str, other: &str) -> bool {
-    is_within(one, other) && other.contains('.')
-        || is_within(other, one) && one.contains('.')
-        || owner(one) == owner(other)
+    owner(one) == owner(other)
 }
 
-fn owner(name: &str) -> &str {
-    let mut labels = name.rsplit('.');
-    let (top, second) = (labels.next(), labels.next());
-    let is_registry = |second: &str, top: &str| {
-        let usual = ["ac", "co", "com", "edu", "gov", "net", "ne", "or", "org"];
-        top.len() == 2 && usual.contains(&second)
-    };
-    let count = match (second, top) {
-        (Some(second), Some(top)) if is_registry(second, top) => 3,
-        _ => 2,
-    };
-    let dots = name.rmatch_indices('.').map(|(at, _)| at);
-    match dots.take(count).nth(count - 1) {
-        Some(at) => name.get(at + 1..).unwrap_or(name),
-        None => name,
-    }
+/// The part of a name that somebody registered, by the list of public suffixes:
+/// `example.co.uk` of `mail.example.co.uk`. A public suffix is its own.
+pub fn owner(name: &str) -> &str {
+    psl::domain_str(name).unwrap_or(name)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{are_kin, is_name, is_within, upwards};
+    use super::{are_kin, is_name, is_within, owner};
 
     #[test]
     fn names_belong_to_names() {
@@ -71,8 +44,19 @@ mod tests {
         assert!(!are_kin("a.co.uk", "b.co.uk"));
         assert!(are_kin("x.a.co.uk", "y.a.co.uk"));
         assert!(!are_kin("com", "example.com"));
-        let up: Vec<&str> = upwards("a.b.example.com").collect();
-        assert_eq!(up, ["a.b.example.com", "b.example.com", "example.com"]);
+        assert!(!are_kin("co.uk", "a.co.uk"));
+        assert!(!are_kin("one.github.io", "other.github.io"));
+        for (name, wanted) in [
+            ("a.b.example.com", "example.com"),
+            ("a.b.example.test", "example.test"),
+            ("foo.gov.uk", "foo.gov.uk"),
+            ("gov.uk", "gov.uk"),
+            ("a.city.kawasaki.jp", "city.kawasaki.jp"),
+            ("localhost", "localhost"),
+            ("", ""),
+        ] {
+            assert_eq!(owner(name), wanted, "{name}");
+        }
         for wrong in ["", "a..b", "a b.example", "%{i}.example", "\u{e4}.example"] {
             assert!(!is_name(wrong), "{wrong}");
         }

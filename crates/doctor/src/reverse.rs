@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use crate::address::is_public;
 use crate::finding::{Check, Finding, Findings, Record};
 use crate::known::Known;
 use crate::names::{are_kin, is_name, normal};
@@ -148,8 +149,8 @@ pub(crate) fn judge_helo(subject: &Subject, known: &mut Known) -> Vec<Finding> {
     let mut findings = Findings::of(Check::Helo);
     for sender in &subject.senders {
         // A relay that knows us by a password does not mind our name.
-        if let Way::Direct { addresses, .. } = &sender.way {
-            greeting(sender, addresses, known, &mut findings);
+        if let Way::Direct { .. } = &sender.way {
+            greeting(sender, &sender.public_addresses(), known, &mut findings);
         }
     }
     findings.all.dedup();
@@ -204,24 +205,6 @@ fn greeting(sender: &Sender, ours: &[IpAddr], known: &mut Known, findings: &mut 
         Ok(_) => findings.ok(format!(
             "{account} calls itself {helo}, which has an address"
         )),
-    }
-}
-
-/// Whether receivers can see it.
-fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => {
-            !(address.is_private()
-                || address.is_loopback()
-                || address.is_link_local()
-                || address.is_unspecified())
-        }
-        IpAddr::V6(address) => {
-            !(address.is_loopback()
-                || address.is_unspecified()
-                || address.is_unique_local()
-                || address.is_unicast_link_local())
-        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use crate::address::is_public;
+
 /// All that is known without asking DNS.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
@@ -138,15 +140,24 @@ pub struct Texter {
     pub brand: Option<String>,
 }
 
-impl Subject {
-    /// All sending addresses that are known, each once.
-    pub fn addresses(&self) -> Vec<IpAddr> {
-        let mut all = Vec::new();
-        for sender in &self.senders {
-            if let Way::Direct { addresses, .. } = &sender.way {
-                all.extend(addresses);
+impl Sender {
+    /// The addresses that receivers see, as far as they are known.
+    pub fn public_addresses(&self) -> Vec<IpAddr> {
+        match &self.way {
+            Way::Direct { addresses, .. } => {
+                let addresses = addresses.iter().copied();
+                addresses.filter(|it| is_public(*it)).collect()
             }
+            Way::Relay { .. } => Vec::new(),
         }
+    }
+}
+
+impl Subject {
+    /// All sending addresses that receivers see and that are known, each once.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        let senders = self.senders.iter();
+        let mut all: Vec<IpAddr> = senders.flat_map(Sender::public_addresses).collect();
         all.sort_unstable();
         all.dedup();
         all

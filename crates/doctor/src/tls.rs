@@ -51,8 +51,8 @@ fn listens(listener: &Listener, subject: &Subject, findings: &mut Findings) {
         Some(Ok(der)) => der,
         Some(Err(why)) => {
             findings.fail(
-                format!("the certificate of {place} cannot be read: {why}"),
-                "mend tls_cert and tls_key",
+                format!("the certificate of {place} cannot be used: {why}"),
+                "mend tls_cert and tls_key: they must be there, readable, and belong together",
             );
             return;
         }

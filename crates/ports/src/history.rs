@@ -79,8 +79,8 @@ pub struct RateInForce {
     pub limit: String,
     /// Which destination it is about.
     pub destination: String,
-    /// Messages per second; 0 if it stands still.
-    pub rate: f64,
+    /// Messages per second; 0 if it stands still, none if the limit is gone.
+    pub rate: Option<f64>,
 }
 
 /// What is asked for.
@@ -103,8 +103,9 @@ pub struct Span {
 pub struct Page {
     /// By time, then by destination and account.
     pub slices: Vec<Slice>,
-    /// By time. Those of a quarter of an hour before come with it, so that
-    /// what was in force at the beginning is known wherever messages flowed.
+    /// By time, of each limit the last of each step. The last of a quarter of
+    /// an hour before come with it, so that what was in force at the beginning
+    /// is known wherever messages flowed.
     pub rates: Vec<RateInForce>,
     /// Ask again since this time; none at the end.
     pub next: Option<Wall>,

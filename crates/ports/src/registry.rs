@@ -5,6 +5,8 @@
 //! Calls wait for the disk: a change is durable, together with its line of
 //! audit, when the call returns. Values are JSON that the caller understands.
 
+use std::ops::Range;
+
 use outflow_core::time::Wall;
 
 /// What a document is about.
@@ -150,10 +152,10 @@ pub trait Registry: Send + Sync {
     /// Writes an action that changed no document into the audit.
     fn audit(&self, audit: Audit<'_>) -> Result<(), RegistryError>;
 
-    /// Entries of the audit since a time, newest first, before entry `before`.
+    /// Entries of the audit of a time, newest first, before entry `before`.
     fn audit_entries(
         &self,
-        since: Wall,
+        times: Range<Wall>,
         before: Option<u64>,
         max: usize,
     ) -> Result<Vec<AuditEntry>, RegistryError>;

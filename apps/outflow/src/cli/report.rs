@@ -14,9 +14,10 @@ use super::failure::Failure;
 use super::plain::plain;
 use super::session::{Output, Session, print};
 use super::when::{self, Direction};
-use crate::report::case::{Case, Period};
+use crate::report::case::{Case, LED_TO, Period};
 use crate::report::change::Change;
 use crate::report::material::{Entry, HOUR, History, SECOND};
+use crate::report::phase::Phase;
 use crate::report::series::Series;
 use crate::report::story::{CASES_MAX, Story, concerned, totals};
 use crate::report::{chart, escape, markdown};
@@ -79,7 +80,10 @@ pub fn write(arguments: &Arguments, session: &Session) -> Result<Written, Failur
     let now = session.now();
     let period = period(arguments, now)?;
     let history = history(session, period, arguments.destination.as_deref(), STEPS)?;
-    let entries = audit(session, period)?;
+    let Changes {
+        entries,
+        missing_before,
+    } = audit(session, period)?;
     let mut names = concerned(&history, &entries, period);
     let untold = names.len().saturating_sub(CASES_MAX);
     names.truncate(CASES_MAX);
@@ -96,7 +100,8 @@ pub fn write(arguments: &Arguments, session: &Session) -> Result<Written, Failur
     }
     let totals = totals(&history, period);
     let now = now.as_millisecond();
-    let story = Story::new(period, now, cases, untold, totals, &entries);
+    let mut story = Story::new(period, now, cases, untold, totals, &entries);
+    story.missing_before = missing_before;
     let out = arguments.out.clone();
     let out = out.unwrap_or_else(|| {
         let minute = crate::report::figures::minute(now);
@@ -133,6 +138,7 @@ fn put(story: &Story, out: &Path) -> Result<Written, Failure> {
         json: json!({
             "headline": story.headline(),
             "quiet": story.is_quiet(),
+            "changes_missing_before": time(story.missing_before),
             "cases": story.cases.iter().map(facts).collect::<Vec<_>>(),
             "files": files,
         }),
@@ -142,10 +148,6 @@ fn put(story: &Story, out: &Path) -> Result<Written, Failure> {
 
 /// A case for programs.
 fn facts(case: &Case) -> Value {
-    let time = |at: Option<i64>| {
-        let at = at.and_then(|at| Timestamp::from_millisecond(at).ok());
-        at.map(|at| format!("{at:.3}"))
-    };
     json!({
         "destination": case.destination,
         "first_refusal": time(case.first.as_ref().map(|first| first.at)),
@@ -163,9 +165,23 @@ fn facts(case: &Case) -> Value {
         "mitigated_at": time(case.mitigation.as_ref().map(|change| change.at)),
         "mitigated_by": case.mitigation.as_ref().map(|change| &change.who),
         "recovered_at": time(case.recovered),
+        "phases": case.phases.iter().map(phase).collect::<Vec<_>>(),
         "lost": case.lost,
         "changes": case.changes.len() + case.untold,
     })
+}
+
+fn phase(phase: &Phase) -> Value {
+    json!({
+        "phase": phase.kind.as_str(),
+        "from": time(Some(phase.from)),
+        "to": time(Some(phase.to)),
+    })
+}
+
+fn time(at: Option<i64>) -> Option<String> {
+    let at = at.and_then(|at| Timestamp::from_millisecond(at).ok());
+    at.map(|at| format!("{at:.3}"))
 }
 
 fn period(arguments: &Arguments, now: Timestamp) -> Result<Period, Failure> {
@@ -231,24 +247,37 @@ struct AuditPage {
     next_cursor: Option<u64>,
 }
 
-/// All changes of the period.
-fn audit(session: &Session, period: Period) -> Result<Vec<Entry>, Failure> {
-    let mut entries = Vec::new();
+/// What was changed, the newest first.
+struct Changes {
+    entries: Vec<Entry>,
+    /// What is older could not be read.
+    missing_before: Option<i64>,
+}
+
+/// All changes of the period, and those just before it, which may have led to
+/// what happened.
+fn audit(session: &Session, period: Period) -> Result<Changes, Failure> {
+    let mut entries: Vec<Entry> = Vec::new();
     let mut cursor = None;
     for _ in 0..PAGES_MAX {
         let asked = query([
-            ("since", Some(stamp(period.since))),
+            ("since", Some(stamp(period.since - LED_TO))),
+            ("until", Some(stamp(period.until))),
             ("cursor", cursor.map(|cursor: u64| cursor.to_string())),
             ("limit", Some("1000".to_owned())),
         ]);
         let page: AuditPage = session.read(&format!("/audit{asked}"))?;
-        entries.extend(page.entries.into_iter().filter(|it| it.at < period.until));
+        entries.extend(page.entries);
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
         }
     }
-    Ok(entries)
+    let oldest = entries.last().map(|entry| entry.at);
+    Ok(Changes {
+        missing_before: oldest.filter(|oldest| cursor.is_some() && *oldest > period.since),
+        entries,
+    })
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -13,7 +13,7 @@ const SLACK: i64 = 2 * SECOND;
 /// A limit that was back for so long is.
 const STAYS: i64 = 15 * MINUTE;
 /// Changes so long before the first refusal may have led to it.
-const LED_TO: i64 = 30 * MINUTE;
+pub const LED_TO: i64 = 30 * MINUTE;
 /// The last seconds of a history may not be written yet.
 const UNWRITTEN: i64 = 15 * SECOND;
 /// Changes that are told one by one.
@@ -76,6 +76,8 @@ pub struct Case {
     pub lost: Option<u64>,
     /// What was changed, in order of time.
     pub changes: Vec<Change>,
+    /// Changes from here on are part of it.
+    told_from: i64,
     /// How many more changes there were.
     pub untold: usize,
     /// Phases, to be shaded.
@@ -89,14 +91,12 @@ impl Case {
         spells.retain(|(from, to)| *to > period.since && *from < period.until);
         let start = spells.first().map(|(from, _)| *from);
         let end = spells.last().map(|(_, to)| *to);
+        let told_from = start.map_or(period.since, |start| start - LED_TO);
         let concerned = changes.iter().filter(|it| it.concerns(destination));
-        let concerned = concerned.filter(|it| it.at >= period.since && it.at < period.until);
+        let concerned = concerned.filter(|it| it.at >= told_from && it.at < period.until);
         // The audit comes newest first; of one moment the order stays.
         let mut own: Vec<Change> = concerned.rev().cloned().collect();
         own.sort_by_key(|change| change.at);
-        if let Some(start) = start {
-            own.retain(|change| change.at >= start - LED_TO);
-        }
         let is_answer = |change: &&Change| {
             change.effect == Effect::Slower && start.is_some_and(|start| change.at >= start - SLACK)
         };
@@ -126,6 +126,7 @@ impl Case {
             recovered: None,
             lost: None,
             changes: own,
+            told_from,
             untold: 0,
             phases: Vec::new(),
         };
@@ -137,6 +138,11 @@ impl Case {
         case.untold = case.changes.len().saturating_sub(CHANGES_MAX);
         case.changes.truncate(CHANGES_MAX);
         case
+    }
+
+    /// Whether a change of the period is told here.
+    pub fn tells(&self, change: &Change) -> bool {
+        change.at >= self.told_from && change.concerns(&self.destination)
     }
 
     /// When it began.
@@ -165,7 +171,8 @@ impl Case {
     fn follow(&mut self, start: i64, end: i64, period: Period) {
         let steps = self.series.limit_steps(start, period.until);
         let lower = |a: (i64, f64), b: (i64, f64)| if b.1 < a.1 { b } else { a };
-        let flowing = steps.iter().copied().filter(|(_, rate)| *rate > 0.0);
+        let flowing = steps.iter().copied();
+        let flowing = flowing.filter(|(_, rate)| *rate > 0.0 && rate.is_finite());
         self.lowest = flowing.reduce(lower).or(steps.first().copied());
         self.recovered = match self.limit_before {
             _ if self.is_ongoing => None,
@@ -216,7 +223,7 @@ impl Case {
         };
         let margin = ((last - first) / 4).clamp(2 * MINUTE, 2 * HOUR);
         Period {
-            since: (first - margin).max(period.since),
+            since: (first - margin).max(period.since.min(first)),
             until: (last + margin).min(period.until),
         }
     }

@@ -29,7 +29,7 @@ pub struct Change {
     pub action: String,
     /// The same, in a few words.
     pub what: String,
-    /// To what.
+    /// To what, as people know it.
     pub target: String,
     /// The rate before, where it is about one.
     pub from: Option<f64>,
@@ -51,10 +51,9 @@ impl Change {
     pub fn of(entry: &Entry) -> Self {
         let detail = &entry.detail;
         let (from, to) = rates(&entry.action, detail);
-        let (kind, verb) = entry.action.split_once('.').unwrap_or(("", &entry.action));
         let effect = match (entry.action.as_str(), from, to) {
             ("limit.stopped" | "pause.add" | "account.broken", ..) => Effect::Slower,
-            ("limit.resumed" | "pause.over" | "pause.lift" | "account.restored", ..) => {
+            ("limit.resumed" | "pause.over" | "pause.remove" | "account.restored", ..) => {
                 Effect::Faster
             }
             (_, Some(from), Some(to)) if to < from => Effect::Slower,
@@ -66,14 +65,14 @@ impl Change {
             at: entry.at,
             who: entry.actor.clone(),
             action: entry.action.clone(),
-            what: what(&entry.action, effect, detail),
-            target: entry.target.clone(),
+            what: what(entry, effect),
+            target: target(entry),
             from,
             to,
-            why: why(detail),
+            why: why(&entry.action, detail),
             evidence: evidence(detail),
             effect,
-            incident: (kind == "incident").then(|| verb.to_owned()),
+            incident: incident(entry),
             about: about(entry),
         }
     }
@@ -86,10 +85,31 @@ impl Change {
     }
 
     /// Whether it may matter to a reader at all: who reads or makes tokens
-    /// changes nothing about the flow.
+    /// changes nothing about the flow, nor do lists of recipients; of a review
+    /// of dead letters it is enough that it was begun.
     pub fn matters(&self) -> bool {
         let (kind, _) = self.action.split_once('.').unwrap_or_default();
-        !matches!(kind, "token" | "message")
+        !matches!(kind, "token" | "message" | "suppressions") && self.action != "review.progress"
+    }
+
+    /// `40/s -> 20/s: too much was refused (12 of 40 refused)`, as far as it is
+    /// known.
+    pub fn words(&self) -> String {
+        let (from, to) = (Self::rate_text(self.from), Self::rate_text(self.to));
+        let mut words = match (from.is_empty(), to.is_empty()) {
+            (true, true) => String::new(),
+            (true, false) => to,
+            (false, true) => format!("{from} -> none"),
+            (false, false) => format!("{from} -> {to}"),
+        };
+        if !self.why.is_empty() {
+            words.push_str(if words.is_empty() { "" } else { ": " });
+            words.push_str(self.why.trim_start());
+        }
+        if !self.evidence.is_empty() {
+            words.push_str(&format!(" ({})", self.evidence));
+        }
+        words.trim_start().to_owned()
     }
 
     /// `40/s`, `stopped`, or nothing.
@@ -102,31 +122,70 @@ impl Change {
     }
 }
 
-fn what(action: &str, effect: Effect, detail: &Value) -> String {
-    let words = match (action, effect) {
+fn what(entry: &Entry, effect: Effect) -> String {
+    let Entry { action, detail, .. } = entry;
+    let words = match (action.as_str(), effect) {
         ("limit.cut", _) => "cut the rate",
         ("limit.raised", _) => "raised the rate",
         ("limit.stopped", _) => "stopped the flow",
         ("limit.resumed", _) => "let it flow again",
         ("limit.learnt", _) => "learnt the limit",
+        ("limit.pin", _) => "held the rate",
+        ("limit.unpin", _) => "let the rate go",
+        ("limit.reset", _) => "forgot what was learnt",
         ("connections.capped", _) => "holds fewer connections",
         ("sending.refused", _) => "is refused: somebody must mend it",
         ("account.broken", _) => "took an account out",
         ("account.restored", _) => "put an account back",
         ("policy.set", Effect::Slower) if mitigation(detail).is_some() => "mitigated",
+        ("policy.set", Effect::Other) if mitigation(detail).is_some() => "went on mitigating",
         ("policy.set", Effect::Slower) => "lowered the policy",
         ("policy.set", Effect::Faster) => "raised the policy",
+        ("policy.ramp", _) => "ramped back",
         ("policy.cooldown_over", _) => "ended the mitigation",
         ("policy.remove", _) => "removed the policy",
         ("pause.add", _) => "paused",
+        ("pause.remove", _) => "lifted the pause",
         ("pause.over", _) => "the pause ran out",
         _ => "",
     };
-    match (words, action.strip_prefix("incident.")) {
-        ("", Some(state)) => format!("incident {state}"),
-        ("", None) => action.to_owned(),
+    let of_incident = match action.as_str() {
+        "incident.open" => "opened",
+        "incident.mitigate" => "mitigated",
+        "incident.recover" => "let recover",
+        "incident.canary" => "sent canaries for",
+        "incident.close" => "closed",
+        _ => "",
+    };
+    match (words, of_incident) {
+        ("", "") => action.clone(),
+        ("", verb) => format!("{verb} incident {}", entry.target),
         (words, _) => words.to_owned(),
     }
+}
+
+/// To what it was done. Pauses and incidents have numbers, which tell a reader
+/// less than what they are about.
+fn target(entry: &Entry) -> String {
+    let text = |place: &str| entry.detail.get(place).and_then(Value::as_str);
+    let (kind, _) = entry.action.split_once('.').unwrap_or_default();
+    let about = match kind {
+        "incident" => text("destination").map(str::to_owned),
+        "pause" => text("about").map(str::to_owned),
+        "account" => {
+            let place = text("destination");
+            place.map(|place| format!("account:{}/{place}", entry.target))
+        }
+        _ => None,
+    };
+    about.unwrap_or_else(|| entry.target.clone())
+}
+
+/// The state that an incident has from now on.
+fn incident(entry: &Entry) -> Option<String> {
+    entry.action.strip_prefix("incident.")?;
+    let state = entry.detail.get("state").and_then(Value::as_str);
+    state.map(str::to_owned)
 }
 
 /// Rates before and after.
@@ -159,19 +218,28 @@ fn mitigation(detail: &Value) -> Option<&str> {
     reason.and_then(Value::as_str)
 }
 
-fn why(detail: &Value) -> String {
-    let places = [
-        "/reason",
-        "/after/mitigation_reason",
-        "/after/reason",
-        "/summary",
-        "/after/comment",
-    ];
+fn why(action: &str, detail: &Value) -> String {
+    let places: &[&str] = match action {
+        // What is taken back is known by why it was there.
+        "policy.cooldown_over" | "policy.remove" => &["/before/mitigation_reason"],
+        _ => &[
+            "/reason",
+            "/why",
+            "/after/mitigation_reason",
+            "/after/reason",
+            "/summary",
+            "/after/comment",
+        ],
+    };
     let mut texts = places.iter().filter_map(|at| detail.pointer(at)?.as_str());
     let mut why = texts.next().unwrap_or_default().to_owned();
-    let until = detail
-        .pointer("/after/cooldown_until")
-        .or(detail.get("until"));
+    let until = match action {
+        // It is over, and what it said of its end as well.
+        "policy.ramp" | "pause.remove" | "pause.over" => None,
+        _ => detail
+            .pointer("/after/cooldown_until")
+            .or(detail.get("until")),
+    };
     if let Some(until) = until.and_then(Value::as_str) {
         why.push_str(&format!(" (until {until})"));
     }
@@ -181,7 +249,8 @@ fn why(detail: &Value) -> String {
 /// `12 of 40 refused, last with 421`, or what else is there.
 fn evidence(detail: &Value) -> String {
     let Some(evidence) = detail.get("evidence") else {
-        return String::new();
+        let said = detail.get("said").and_then(Value::as_str);
+        return said.unwrap_or_default().to_owned();
     };
     let number = |name: &str| evidence.get(name).and_then(Value::as_u64);
     let code = number("code").filter(|code| *code > 0);
@@ -195,10 +264,14 @@ fn evidence(detail: &Value) -> String {
     }
 }
 
-/// The destinations that an entry names, in its target or in what it matches.
+/// The destinations that an entry names: in its target, in the match that it is
+/// about (`isp:google/class:low`), or by themselves.
 fn about(entry: &Entry) -> Vec<String> {
     let target = entry.target.split('#').next().unwrap_or_default();
-    let mut about: Vec<String> = target.split('/').map(str::to_owned).collect();
+    let text = |place: &str| entry.detail.get(place).and_then(Value::as_str);
+    let named = [Some(target), text("about"), text("destination")];
+    let parts = named.iter().flatten().flat_map(|it| it.split('/'));
+    let mut about: Vec<String> = parts.map(str::to_owned).collect();
     for place in ["/match", "/after/match", "/before/match"] {
         let matches = entry.detail.pointer(place).and_then(Value::as_object);
         let pairs = matches.into_iter().flatten();

@@ -88,7 +88,8 @@ impl Frame {
         let strip_top = most(|point| point.refused);
         let limits = case.series.limit_steps(since, until);
         let limit = limits.iter().map(|(_, rate)| *rate);
-        let limit = limit.filter(|rate| sent == 0.0 || *rate <= HIGHER * sent);
+        let limit =
+            limit.filter(|rate| rate.is_finite() && (sent == 0.0 || *rate <= HIGHER * sent));
         let top = limit.fold(sent, f64::max).max(0.01) * 1.12;
         Self {
             x: Scale::new((since as f64, until as f64), (LEFT, RIGHT)),
@@ -319,19 +320,27 @@ fn limit(out: &mut String, case: &Case, frame: &Frame) {
     let (since, until) = (case.drawn.since, case.drawn.until);
     let mut path = String::new();
     let steps = case.series.limit_steps(since, until);
+    let mut is_drawing = false;
     for (at, rate) in &steps {
         let (x, y) = (frame.x(*at), frame.y.at(*rate));
-        let _ = match path.is_empty() {
-            true => write!(path, "M{x:.1},{y:.1}"),
-            false => write!(path, "H{x:.1}V{y:.1}"),
+        let _ = match (is_drawing, rate.is_finite()) {
+            (false, true) => write!(path, "M{x:.1},{y:.1}"),
+            (true, true) => write!(path, "H{x:.1}V{y:.1}"),
+            // Where no limit is left the line ends.
+            (true, false) => write!(path, "H{x:.1}"),
+            (false, false) => Ok(()),
         };
+        is_drawing = rate.is_finite();
     }
     if path.is_empty() {
         return;
     }
+    if is_drawing {
+        let _ = write!(path, "H{RIGHT}");
+    }
     let _ = writeln!(
         out,
-        "<path d=\"{path}H{RIGHT}\" fill=\"none\" stroke=\"{LIMIT}\" stroke-width=\"2.4\" \
+        "<path d=\"{path}\" fill=\"none\" stroke=\"{LIMIT}\" stroke-width=\"2.4\" \
          stroke-dasharray=\"8 4\"/>"
     );
     // The numbers that matter, where they hold: at the beginning and at the least.

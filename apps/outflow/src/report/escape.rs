@@ -16,10 +16,13 @@ pub fn markdown(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             // A bare address would become a link.
-            ':' if out.ends_with("http") || out.ends_with("https") || out.ends_with("ftp") => {
+            ':' if ["http", "https", "ftp"]
+                .iter()
+                .any(|it| ends_with(&out, it)) =>
+            {
                 out.push_str("&#58;");
             }
-            '.' if out.to_ascii_lowercase().ends_with("www") => out.push_str("&#46;"),
+            '.' if ends_with(&out, "www") => out.push_str("&#46;"),
             '@' => out.push_str("&#64;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' | '!' | '$' => {
                 out.push('\\');
@@ -29,6 +32,13 @@ pub fn markdown(text: &str) -> String {
         }
     }
     out
+}
+
+/// Whether a text ends with a word, in whatever case.
+fn ends_with(text: &str, word: &str) -> bool {
+    let end = text.len().checked_sub(word.len());
+    let end = end.and_then(|at| text.get(at..));
+    end.is_some_and(|end| end.eq_ignore_ascii_case(word))
 }
 
 /// For text or an attribute of an SVG.

@@ -22,6 +22,13 @@ pub fn report(story: &Story, drawings: &[String]) -> String {
         figures::minute(story.period.until),
         figures::minute(story.now),
     ));
+    if let Some(before) = story.missing_before {
+        out.push_str(&format!(
+            "\n**Changes before {} are missing here**: there were too many to read. Tell of a \
+             shorter time with `--since` and `--until`.\n",
+            figures::clock(before, story.now)
+        ));
+    }
     for (index, case) in story.cases.iter().enumerate() {
         let drawing = drawings.get(index).map_or("", String::as_str);
         tell(&mut out, story, case, drawing);
@@ -228,4 +235,8 @@ fn others(out: &mut String, story: &Story) {
         ]);
     }
     out.push_str(table.text());
+    if story.others_untold > 0 {
+        let more = counted(story.others_untold as u64, "more change", "more changes");
+        out.push_str(&format!("\nAnd {more} after these: see `outflow audit`.\n"));
+    }
 }

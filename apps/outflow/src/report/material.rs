@@ -79,8 +79,8 @@ pub struct Rate {
     pub limit: String,
     /// Where.
     pub destination: String,
-    /// Messages per second.
-    pub rate: f64,
+    /// Messages per second; none if the limit is gone.
+    pub rate: Option<f64>,
 }
 
 /// An entry of `GET /audit`.

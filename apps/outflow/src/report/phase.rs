@@ -1,8 +1,9 @@
 //! The phases of a case: refused, slowed down, recovering.
 //!
-//! Where a runbook kept an incident, its states are the phases. Else it is
-//! slowed down from the first change that made it slower, and recovering from
-//! where it only went up: a trial that failed in between is no recovery.
+//! Where a runbook did something about an incident, its states are the phases.
+//! Else it is slowed down from the first change that made it slower, and
+//! recovering from where it only went up: a trial that failed in between is no
+//! recovery.
 
 use super::change::{Change, Effect};
 
@@ -41,28 +42,29 @@ pub struct Phase {
 
 /// The phases from the first refusal to the end.
 pub fn of(start: i64, end: i64, changes: &[Change]) -> Vec<Phase> {
-    let within = |change: &&Change| change.at <= end;
-    let incident = |state: &str| {
-        let mut found = changes.iter().filter(within);
-        let found = found.find(|change| change.incident.as_deref() == Some(state));
-        found.map(|change| change.at)
+    let within = || changes.iter().filter(|change| change.at <= end);
+    let in_state = |state: &'static str| {
+        within().filter(move |change| change.incident.as_deref() == Some(state))
     };
-    let turned = |effect: Effect, after: i64| {
-        let found = changes.iter().filter(within);
-        found.filter(move |change| change.effect == effect && change.at >= after)
+    let turned = |effect: Effect| {
+        within().filter(move |change| change.effect == effect && change.at >= start)
     };
-    let has_incident = changes.iter().any(|change| change.incident.is_some());
-    let (slowed, recovering) = match has_incident {
-        true => (incident("mitigating"), incident("recovering")),
-        false => {
-            let slowed = turned(Effect::Slower, start).map(|change| change.at).next();
-            let last = turned(Effect::Slower, start)
-                .map(|change| change.at)
-                .next_back();
-            let up = last.and_then(|last| turned(Effect::Faster, last).next());
-            (slowed, up.map(|change| change.at))
-        }
+    let is_kept = in_state("mitigating").next().is_some();
+    let (slower, faster): (Vec<&Change>, Vec<&Change>) = match is_kept {
+        true => (
+            in_state("mitigating").collect(),
+            in_state("recovering").collect(),
+        ),
+        false => (
+            turned(Effect::Slower).collect(),
+            turned(Effect::Faster).collect(),
+        ),
     };
+    let slowed = slower.first().map(|change| change.at);
+    let recovering = slower.last().and_then(|last| {
+        let mut after = faster.iter().filter(|change| change.at >= last.at);
+        after.next().map(|change| change.at)
+    });
     let turns = [
         (Kind::Refused, Some(start)),
         (Kind::Slowed, slowed),

@@ -45,8 +45,8 @@ pub struct Series {
     pub refusals: Vec<Refusal>,
     /// How often each account was refused.
     pub accounts: BTreeMap<String, u64>,
-    /// By limit, what was in force from when on.
-    limits: BTreeMap<String, Vec<(i64, f64)>>,
+    /// By limit, what was in force from when on; none if it was gone.
+    limits: BTreeMap<String, Vec<(i64, Option<f64>)>>,
 }
 
 /// What sort of limit it is: of which scopes, and which facet of them.
@@ -97,29 +97,33 @@ impl Series {
     }
 
     /// What all limits together allow: those on single accounts are added up,
-    /// and the tightest kind counts. None before anything is known.
+    /// and the tightest kind counts. None before anything is known, and where
+    /// there is no limit any more.
     pub fn limit_at(&self, at: i64) -> Option<f64> {
         let mut kinds: BTreeMap<Vec<&str>, f64> = BTreeMap::new();
         for (key, rates) in &self.limits {
             let known = rates.iter().take_while(|(from, _)| *from <= at).last();
-            if let Some((_, rate)) = known {
+            if let Some((_, Some(rate))) = known {
                 *kinds.entry(kind(key)).or_default() += rate;
             }
         }
         kinds.into_values().reduce(f64::min)
     }
 
-    /// The limit from `from` to `to`: since when, and how much. What changed
-    /// nothing is not there.
+    /// The limit from `from` to `to`: since when, and how much; infinite where
+    /// the last one is gone. What changed nothing is not there.
     pub fn limit_steps(&self, from: i64, to: i64) -> Vec<(i64, f64)> {
         let times = self.limits.values().flatten().map(|(at, _)| *at);
         let times: BTreeSet<i64> = times.filter(|at| *at > from && *at < to).collect();
         let mut steps: Vec<(i64, f64)> = Vec::new();
         for at in std::iter::once(from).chain(times) {
             let last = steps.last().map(|(_, rate)| *rate);
-            if let Some(rate) = self.limit_at(at)
-                && last != Some(rate)
-            {
+            let rate = match self.limit_at(at) {
+                Some(rate) => rate,
+                None if last.is_some() => f64::INFINITY,
+                None => continue,
+            };
+            if last != Some(rate) {
                 steps.push((at, rate));
             }
         }

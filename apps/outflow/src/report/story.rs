@@ -8,8 +8,8 @@ use super::series::Series;
 
 /// Destinations that are told one by one.
 pub const CASES_MAX: usize = 8;
-/// Changes that are listed though they concern no destination told of.
-const OTHERS_MAX: usize = 50;
+/// Changes that are listed though no case tells of them.
+pub const OTHERS_MAX: usize = 50;
 
 /// One line of the table of all destinations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,15 +41,20 @@ pub struct Story {
     pub untold: usize,
     /// All destinations, the busiest first.
     pub totals: Vec<Total>,
-    /// Changes that concern no destination told of.
+    /// Changes that no case tells of.
     pub others: Vec<Change>,
+    /// How many more of these there were.
+    pub others_untold: usize,
+    /// What was changed before this could not be read, if it is in the period.
+    pub missing_before: Option<i64>,
 }
 
 /// Destinations worth telling of, the most refused first: too much was refused
 /// there, or a rule or an incident speaks of them.
 pub fn concerned(history: &History, entries: &[Entry], period: Period) -> Vec<String> {
     let all = totals(history, period);
-    let changes: Vec<Change> = entries.iter().map(Change::of).collect();
+    let changes = entries.iter().map(Change::of);
+    let changes: Vec<Change> = changes.filter(|it| is_within(it, period)).collect();
     let mut found: Vec<(u64, String)> = Vec::new();
     for total in &all {
         let series = Series::of(history, &total.destination);
@@ -68,6 +73,10 @@ pub fn concerned(history: &History, entries: &[Entry], period: Period) -> Vec<St
     }
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     found.into_iter().map(|(_, name)| name).collect()
+}
+
+fn is_within(change: &Change, period: Period) -> bool {
+    change.at >= period.since && change.at < period.until
 }
 
 /// What was counted in the period, by destination, the busiest first.
@@ -109,13 +118,13 @@ impl Story {
     ) -> Self {
         let mut cases = cases;
         cases.sort_by_key(|case| (case.spells.is_empty(), std::cmp::Reverse(case.refused)));
-        let within = |change: &Change| change.at >= period.since && change.at < period.until;
-        let told = |change: &Change| cases.iter().any(|it| change.concerns(&it.destination));
+        let told = |change: &Change| cases.iter().any(|it| it.tells(change));
         let changes = entries.iter().rev().map(Change::of);
         let mut others: Vec<Change> = changes
-            .filter(|it| within(it) && it.matters() && !told(it))
+            .filter(|it| is_within(it, period) && it.matters() && !told(it))
             .collect();
         others.sort_by_key(|change| change.at);
+        let others_untold = others.len().saturating_sub(OTHERS_MAX);
         others.truncate(OTHERS_MAX);
         Self {
             period,
@@ -124,6 +133,8 @@ impl Story {
             untold,
             totals,
             others,
+            others_untold,
+            missing_before: None,
         }
     }
 

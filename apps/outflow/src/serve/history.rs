@@ -5,15 +5,10 @@
 //! was sent. What the process has not written when it is killed is lost: at
 //! most the last slice.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use outflow_api::Clock;
-use outflow_core::policy::facet::Facet;
-use outflow_core::policy::key::LimitKey;
-use outflow_core::policy::scope::Scope;
-use outflow_core::policy::scope_set::ScopeSet;
 use outflow_core::reply::Enhanced;
 use outflow_core::time::{NANOS_PER_SECOND, Nanos, Wall};
 use outflow_pipeline::Handle;
@@ -26,13 +21,9 @@ use outflow_telemetry::sink::Sink;
 use outflow_telemetry::{Lately, without_addresses};
 
 use super::metrics::asked;
+use super::rates::Rates;
 use super::wiring::SystemClock;
 
-/// A rate that has not changed is written again after so long, so that a
-/// report need not look back further.
-const AGAIN_AFTER: Nanos = Nanos::from_secs(600);
-/// Limits whose rates are followed.
-const LIMITS_MAX: usize = 5_000;
 /// Texts that are looked up for one slice.
 const TEXTS_MAX: usize = 50;
 
@@ -49,7 +40,7 @@ pub struct Historian {
     /// Where it is told if that fails.
     pub sink: Arc<dyn Sink>,
     /// What was last written of each limit.
-    pub written: BTreeMap<Arc<LimitKey>, (Wall, f64)>,
+    pub rates: Rates,
 }
 
 impl Historian {
@@ -175,54 +166,16 @@ impl Historian {
         })
     }
 
-    /// The rates that changed, or were not written for long where messages
-    /// flowed.
+    /// The rates that changed, are gone, or were not written for long where
+    /// messages flowed. A node that does not answer says nothing of them.
     fn rates(&mut self, at: Wall, counted: &[Counted]) -> Vec<RateInForce> {
-        let limits = asked(|then| self.node.limits(then)).unwrap_or_default();
-        let mut rates = Vec::new();
-        for limit in limits {
-            let destination = destination_of(&limit.key);
-            let Some((destination, rate)) = destination.zip(limit.rate) else {
-                continue;
-            };
-            let before = self.written.get(&limit.key);
-            let is_due = match before {
-                None => self.written.len() < LIMITS_MAX,
-                Some((_, old)) if *old != rate => true,
-                Some((then, _)) => {
-                    at.since(*then) >= AGAIN_AFTER
-                        && counted.iter().any(|it| it.destination == destination)
-                }
-            };
-            if is_due {
-                self.written.insert(limit.key.clone(), (at, rate));
-                let limit = limit.key.to_string();
-                rates.push(RateInForce {
-                    at,
-                    limit,
-                    destination,
-                    rate,
-                });
-            }
-        }
-        rates
+        let Some(limits) = asked(|then| self.node.limits(then)) else {
+            return Vec::new();
+        };
+        let limits = limits.into_iter().map(|limit| (limit.key, limit.rate));
+        let is_busy = |place: &str| counted.iter().any(|it| it.destination == place);
+        self.rates.rows(at, limits, is_busy)
     }
-}
-
-/// The destination that a rate is about, as `isp:google`. Rates of single
-/// tenants, campaigns and recipients say nothing about a destination.
-fn destination_of(key: &LimitKey) -> Option<String> {
-    let about = ScopeSet::DESTINATIONS
-        .with(Scope::Account)
-        .with(Scope::Ip)
-        .with(Scope::Pool);
-    let is_rate = key.facet().is_rate() || *key.facet() == Facet::Learnt;
-    if !is_rate || !key.scopes().without(about).is_empty() {
-        return None;
-    }
-    let mut parts = key.parts().iter();
-    let (scope, name) = parts.find(|(scope, _)| ScopeSet::DESTINATIONS.has(*scope))?;
-    Some(format!("{}:{name}", scope.as_str()))
 }
 
 const fn slice_nanos() -> i64 {

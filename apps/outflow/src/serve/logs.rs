@@ -12,7 +12,7 @@ use outflow_telemetry::catalogue::Level;
 use outflow_telemetry::logs::Format;
 use outflow_telemetry::metrics::Bounds;
 use outflow_telemetry::writer::Writer;
-use outflow_telemetry::{AttemptLog, Lately, LogSettings, Logs, Metrics};
+use outflow_telemetry::{AttemptLog, Lately, LogSettings, Logs, Metrics, Sink};
 
 use super::audit_trail::AuditTrail;
 use super::wiring::SystemClock;
@@ -79,7 +79,8 @@ impl Telling {
 
     /// Writes what rules do into the audit as well.
     pub fn audited(self, registry: Arc<dyn Registry>) -> io::Result<Self> {
-        let trail = AuditTrail::start(registry, || SystemClock.now())?;
+        let log = Arc::clone(&self.logs) as Arc<dyn Sink>;
+        let trail = AuditTrail::start(registry, log, || SystemClock.now())?;
         Ok(Self {
             trail: Some(Arc::new(trail)),
             ..self

@@ -4,7 +4,7 @@
 //! [`server`] and [`wiring`] (everything put together), [`gate`] (what is in
 //! force before the first send); the node's ports: [`timed_store`], [`transports`], [`troubles`] and
 //! [`accounts`] with [`relays`] and [`exchangers`], [`resolver`]; what is told:
-//! [`logs`] and [`paced`], [`metrics`], [`health`], [`history`], [`dns_watch`], [`deliveries`], [`audit_trail`]; [`submission`] (messages
+//! [`logs`] and [`paced`], [`metrics`], [`health`], [`history`] and [`rates`], [`dns_watch`], [`deliveries`], [`audit_trail`]; [`submission`] (messages
 //! over SMTP); [`returns`] (what comes back); [`throttle`] (limits for others); [`files`], [`memory`], [`tls`], [`unbuilt`].
 
 pub mod accounts;
@@ -21,6 +21,7 @@ pub mod logs;
 pub mod memory;
 pub mod metrics;
 pub mod paced;
+pub mod rates;
 pub mod relays;
 pub mod resolver;
 pub mod returns;

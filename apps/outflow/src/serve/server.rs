@@ -487,6 +487,8 @@ pub fn store_settings(settings: &Settings) -> outflow_store_embedded::Settings {
             dead_letters_for: settings.retention.dead_letters,
             history_for: settings.retention.history,
             history_rows_max: settings.retention.history_rows,
+            audit_for: settings.retention.audit,
+            audit_rows_max: settings.retention.audit_rows,
             ..usual.record
         },
         ..usual

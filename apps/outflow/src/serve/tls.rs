@@ -94,7 +94,7 @@ impl Certificate {
 }
 
 /// How a listener with this certificate speaks TLS.
-fn server(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
+pub fn server(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let pair = |error| TlsError::Pair {
         cert: files.cert.clone(),
         key: files.key.clone(),

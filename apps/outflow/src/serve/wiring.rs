@@ -1,6 +1,5 @@
 //! What the parts of a server know of each other.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,6 +13,7 @@ use outflow_core::name::Name;
 use outflow_core::policy::set::Policies;
 use outflow_core::time::Wall;
 use outflow_pipeline::Handle;
+use outflow_ports::history::{SLICE_S, Span};
 use outflow_ports::intake::Intake;
 use outflow_resolver_dns::Directory;
 use outflow_store_embedded::EmbeddedStore;
@@ -29,6 +29,7 @@ use super::health::Health;
 use super::history::Historian;
 use super::logs::Telling;
 use super::metrics::MetricsPage;
+use super::rates::Rates;
 use super::resolver::ResolvedIntake;
 use super::returns::{Grounds, Returns};
 use super::server::ServeError;
@@ -159,13 +160,22 @@ impl Wiring {
 
     /// Who writes down what was sent where.
     pub fn historian(&self, store: &EmbeddedStore, telling: &Telling) -> Historian {
+        let now = SystemClock.now();
+        let lately = store.history().read(&Span {
+            since: now,
+            until: now,
+            destination: None,
+            step_s: SLICE_S,
+            rows_max: 0,
+        });
+        let rates = lately.map_or_else(|_| Rates::default(), |page| Rates::recalled(&page.rates));
         Historian {
             lately: Arc::clone(&telling.lately),
             node: self.node.clone(),
             receipts: store.receipts(),
             history: store.history(),
             sink: Arc::clone(&self.sink),
-            written: BTreeMap::new(),
+            rates,
         }
     }
 

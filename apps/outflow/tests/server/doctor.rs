@@ -441,6 +441,77 @@ fn a_running_server_is_asked() {
     server.stop();
 }
 
+/// The server's accounts count, not those that it was once started with.
+#[test]
+fn what_was_changed_or_taken_away_over_the_api_is_not_judged_by_the_file() {
+    let clinic = Clinic::well("doctor-changed");
+    let former = "[[account]]\nid = \"former\"\ntransport = \"mx\"\nip = \"192.0.2.99\"\n\
+               helo = \"former.example.test\"\n";
+    clinic.configure(former);
+    let (findings, _) = clinic.findings(&["--domain", "example.test"]);
+    assert_found(&findings, "dkim", "fail", "former does not sign");
+    let server = clinic.place.start();
+    let mut client = server.client();
+    let answer = client
+        .call("DELETE", "/api/v1/accounts/former", None)
+        .unwrap();
+    assert!(answer.status < 300, "{}", answer.text);
+    let moved = json!({ "ip": "192.0.2.77" });
+    let answer = client.call("PATCH", "/api/v1/accounts/direct", Some(&moved));
+    let answer = answer.unwrap();
+    assert!(answer.status < 300, "{}", answer.text);
+    let (findings, _) = read(&clinic.run_at(None, &["--json", "--domain", "example.test"]));
+    assert_found(&findings, "spf", "fail", "we send from 192.0.2.77");
+    let text = json!(findings).to_string();
+    assert!(
+        !text.contains("192.0.2.99") && !text.contains("former"),
+        "{text}"
+    );
+    assert!(!text.contains("lets 192.0.2.10 send"), "{text}");
+    server.stop();
+}
+
+/// Behind a router the machine knows an address that receivers never see.
+#[test]
+fn a_private_address_is_never_published() {
+    let clinic = Clinic::well("doctor-private");
+    clinic.dns.forget("example.test");
+    clinic.place.configure(
+        "[[account]]\nid = \"direct\"\ntransport = \"mx\"\nsource_ip = \"100.64.0.9\"\n\
+         helo = \"mail.example.test\"\n",
+    );
+    let (findings, _) = clinic.findings(&["--domain", "example.test"]);
+    assert_found(&findings, "reverse_dns", "unknown", "private address");
+    for finding in &findings {
+        let record = finding["record"].to_string();
+        assert!(!record.contains("100.64"), "{finding:#?}");
+    }
+    let (findings, _) = clinic.findings(&["--domain", "example.test", "--ip", SENDS_FROM]);
+    assert_found(&findings, "reverse_dns", "ok", "192.0.2.10 is called");
+    let spf = findings.iter().find(|finding| finding["check"] == "spf");
+    let wanted = "v=spf1 ip4:192.0.2.10 ~all";
+    assert_eq!(spf.unwrap()["record"]["value"], wanted, "{findings:#?}");
+}
+
+#[test]
+fn a_key_that_does_not_fit_its_certificate_is_found() {
+    let clinic = Clinic::well("doctor-pair");
+    let made = || generate_simple_self_signed(vec!["mail.example.test".to_owned()]).unwrap();
+    let (one, other) = (made(), made());
+    let put = |name: &str, text: String| fs::write(clinic.place.dir.join(name), text).unwrap();
+    put("cert.pem", one.cert.pem());
+    put("key.pem", other.signing_key.serialize_pem());
+    let listener = "[smtp]\nlisten = \"127.0.0.1:2525\"\ntls_cert = \"cert.pem\"\n\
+                    tls_key = \"key.pem\"\n";
+    clinic.configure(listener);
+    let (findings, code) = clinic.findings(&["--domain", "example.test"]);
+    assert_found(&findings, "tls", "fail", "cert.pem and key.pem");
+    assert_eq!(code, 1);
+    put("key.pem", one.signing_key.serialize_pem());
+    let (findings, _) = clinic.findings(&["--domain", "example.test"]);
+    assert_found(&findings, "tls", "ok", "mail.example.test for");
+}
+
 #[test]
 fn what_settings_do_not_say_can_be_said() {
     let clinic = Clinic::well("doctor-said");

@@ -134,6 +134,95 @@ fn a_refusal_and_its_mitigation_are_in_the_audit_and_in_the_report() {
     server.stop();
 }
 
+const RUNBOOK: &str = "[control]\nlearn = false\n\
+     [runbook]\nlook_every = \"100ms\"\n\
+     [runbook.deferrals]\nshare = \"20%\"\nwindow = \"1m\"\nleast = 10\n";
+
+/// The line of the report's changes with these words in it.
+#[track_caller]
+fn row<'a>(text: &'a str, words: &str) -> &'a str {
+    let mut rows = text.lines().filter(|line| line.starts_with("| "));
+    let found = rows.find(|line| line.contains(words));
+    found.unwrap_or_else(|| panic!("no row with {words:?}:\n{text}"))
+}
+
+/// What the server itself writes about incidents and pauses is understood.
+#[test]
+fn an_incident_of_the_runbook_and_a_pause_are_told_where_they_were() {
+    let place = Place::new("report-runbook");
+    place.configure(&format!("{ACCOUNT}{RUNBOOK}"));
+    let server = place.start();
+    let mut client = server.client();
+    send(&mut client, 60);
+    wait_for("an incident", || {
+        let shown = client.get("/api/v1/incidents?state=mitigating").unwrap();
+        shown.json()["incidents"].get(0).is_some().then_some(())
+    });
+    let pause = json!({ "match": { "isp": "att", "class": "low" }, "reason": "421 storm" });
+    let paused = client.post("/api/v1/pauses", &pause).unwrap();
+    assert_eq!(paused.status, 201, "{}", paused.text);
+    let id = paused.json()["id"].as_str().unwrap().to_owned();
+    let lifted = client.call("DELETE", &format!("/api/v1/pauses/{id}"), None);
+    assert_eq!(lifted.unwrap().status, 204);
+    wait_for("refusals in the history", || {
+        (sum(&history(&mut client), "refused") >= 3).then_some(())
+    });
+    let closed = client.call("POST", "/api/v1/incidents/1/close", Some(&json!({})));
+    let closed = closed.unwrap();
+    assert_eq!(closed.status, 200, "{}", closed.text);
+
+    let out = place.dir.join("report");
+    let report = Command::new(env!("CARGO_BIN_EXE_outflow"))
+        .args(["report", "--since", "10m", "--json", "--out"])
+        .arg(&out)
+        .arg("--data-dir")
+        .arg(place.data())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&report.stderr);
+    assert!(report.status.success(), "{stderr}");
+    let told: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let case = &told["cases"][0];
+    assert_eq!(case["destination"], "isp:att", "{told}");
+    let audit = client.get("/api/v1/audit?limit=1000").unwrap().json();
+    let entries = audit["entries"].as_array().unwrap().iter().rev();
+    let mut mitigating = entries.filter(|it| it["detail"]["state"] == "mitigating");
+    let mitigated_at = &mitigating.next().unwrap()["at"];
+    let slowed = case["phases"].as_array().unwrap().iter();
+    let mut slowed = slowed.filter(|it| it["phase"] == "slowed down");
+    assert_eq!(slowed.next().unwrap()["from"], *mitigated_at, "{told}");
+
+    let text = fs::read_to_string(out.join("report.md")).unwrap();
+    let (case, others) = text.split_once("## All destinations").unwrap();
+    assert!(row(case, "opened incident 1").contains("rule:runbook"));
+    assert!(
+        row(case, "opened incident 1").contains("deferrals: "),
+        "{text}"
+    );
+    assert!(
+        row(case, "closed incident 1").contains("closed by "),
+        "{text}"
+    );
+    assert!(
+        row(case, "| mitigated").contains("| 500/s | incident 1: "),
+        "{text}"
+    );
+    assert!(row(case, "paused (").contains("421 storm"), "{text}");
+    assert!(
+        row(case, "lifted the pause (").contains("421 storm"),
+        "{text}"
+    );
+    assert!(
+        !others.contains("incident") && !others.contains("pause"),
+        "{text}"
+    );
+    let until = mitigated_at.as_str().unwrap();
+    let before = client.get(&format!("/api/v1/audit?until={until}")).unwrap();
+    let before = before.json()["entries"].to_string();
+    assert!(!before.contains("incident"), "{before}");
+    server.stop();
+}
+
 #[test]
 fn a_quiet_server_writes_a_report_that_says_so() {
     let place = Place::new("quiet-report");

@@ -125,6 +125,21 @@ impl PolicyEntry {
         Some(base.overridden_by(&over))
     }
 
+    /// What was in force when the audit was last told of the override: as it was
+    /// written, or at the step of that time.
+    pub fn raw_told(&self, matches: &Match) -> Option<RawPolicy> {
+        let over = self.over.as_ref();
+        let mitigation = over.and_then(|over| mitigation(over, matches));
+        let Some(until) = mitigation.and_then(|it| it.until) else {
+            return self.over.clone();
+        };
+        let told_at = match self.step.checked_sub(1) {
+            None => Wall(until.0.saturating_sub(1)),
+            Some(before) => until + self.ramp.every.times(u64::from(before)),
+        };
+        self.raw_at(matches, told_at)
+    }
+
     /// What is enforced at this time.
     pub fn at(&self, matches: &Match, now: Wall) -> Option<ValidPolicy> {
         let raw = self.raw_at(matches, now)?;

@@ -12,6 +12,7 @@ use outflow_core::runbook::{AtAccount, Heard, Incident};
 use outflow_core::tally::{Counter, Window};
 use outflow_ports::query::{Filter, TallyView};
 use outflow_ports::receipts::{Happening, ReceiptFilter};
+use outflow_telemetry::without_addresses;
 
 use crate::ask::{ask, on_disk};
 use crate::problem::Problem;
@@ -95,11 +96,38 @@ pub(super) async fn replies(state: &ApiState, incident: &Incident) -> Result<Vec
     .await?
 }
 
+/// As it was said, without addresses: incidents are kept for long, and those
+/// that differ only by who was meant count as one.
 fn text(error: &LastError) -> String {
+    let said = without_addresses(&error.text);
     let mut text = match error.code {
-        Some(code) => format!("{code} {}", error.text),
-        None => error.text.clone(),
+        Some(code) => format!("{code} {said}"),
+        None => said,
     };
     text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use outflow_core::name::Name;
+    use outflow_core::outcome::ReplyClass;
+    use outflow_core::retry::dead_letter::LastError;
+
+    use super::text;
+
+    #[test]
+    fn nobody_s_address_gets_into_an_incident() {
+        let heard = |who: &str| {
+            text(&LastError {
+                code: Some(550),
+                enhanced: None,
+                class: ReplyClass::Recipient,
+                rule: Name::from("x"),
+                text: format!("<{who}>: no such user"),
+            })
+        };
+        assert_eq!(heard("jo@gmail.com"), "550 <<address>>: no such user");
+        assert_eq!(heard("jo@gmail.com"), heard("al@gmail.com"));
+    }
 }

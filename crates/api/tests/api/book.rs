@@ -409,6 +409,27 @@ async fn a_mitigation_is_taken_back_by_itself_step_by_step() {
             .actions()
             .contains(&"policy.cooldown_over".to_owned())
     );
+    // Each line begins where the one before it ended.
+    let audit = call(&later, "GET", "/audit", Value::Null).await;
+    let entries = audit["entries"].as_array().unwrap().iter().rev();
+    let steps = entries.filter(|it| {
+        let action = it["action"].as_str().unwrap();
+        ["policy.ramp", "policy.cooldown_over"].contains(&action)
+    });
+    let steps = steps.map(|it| {
+        let rate = |side: &str| it["detail"][side]["rate"].as_str().unwrap().to_owned();
+        format!("{}-{}", rate("before"), rate("after"))
+    });
+    let steps: Vec<String> = steps.collect();
+    let wanted = [
+        "2/s-8/s",
+        "8/s-11/s",
+        "11/s-14/s",
+        "14/s-23/s",
+        "23/s-29/s",
+        "29/s-30/s",
+    ];
+    assert_eq!(steps, wanted, "{audit}");
     let shown = call(&later, "GET", "/policies/isp/google", Value::Null).await;
     assert_eq!(shown["base"], Value::Null);
 

@@ -54,7 +54,7 @@ async fn slices_and_rates_are_shown_and_pages_go_on() {
             at: START,
             limit: "isp:att".to_owned(),
             destination: "isp:att".to_owned(),
-            rate: 2.5,
+            rate: Some(2.5),
         }],
         next: Some(Wall(START.0 + 10_000_000_000)),
     };

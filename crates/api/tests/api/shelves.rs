@@ -84,14 +84,14 @@ impl Registry for Shelf {
 
     fn audit_entries(
         &self,
-        since: Wall,
+        times: std::ops::Range<Wall>,
         before: Option<u64>,
         max: usize,
     ) -> Result<Vec<AuditEntry>, RegistryError> {
         let entries = self.audit.lock().unwrap();
         let found = entries.iter().rev();
         let found = found
-            .filter(|entry| entry.at >= since && before.is_none_or(|before| entry.no < before));
+            .filter(|entry| times.contains(&entry.at) && before.is_none_or(|it| entry.no < it));
         Ok(found.take(max).cloned().collect())
     }
 }

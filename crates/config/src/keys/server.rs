@@ -211,6 +211,19 @@ pub const RETENTION: &[Key] = &[
          first. A destination that is always busy has 8,640 a day.",
     )
     .default("2000000"),
+    Key::new(
+        "audit",
+        KEPT,
+        "How long it is known who or which rule changed what: `outflow audit`.",
+    )
+    .default("\"365d\""),
+    Key::new(
+        "audit_rows",
+        Form::Whole(1_000, 1_000_000_000),
+        "About how many lines of that are kept at most, of about 500 bytes each; the oldest go \
+         first.",
+    )
+    .default("1000000"),
 ];
 
 pub const LOG: &[Key] = &[

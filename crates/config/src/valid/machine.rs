@@ -120,6 +120,10 @@ pub struct Retention {
     pub history: Nanos,
     /// About how many rows of that at most.
     pub history_rows: u64,
+    /// Who changed what.
+    pub audit: Nanos,
+    /// About how many lines of that at most.
+    pub audit_rows: u64,
 }
 
 /// What is logged, and how.
@@ -333,6 +337,8 @@ pub(super) fn retention(raw: &RawRetention) -> Retention {
         idempotency: span(&raw.idempotency),
         history: span(&raw.history),
         history_rows: raw.history_rows,
+        audit: span(&raw.audit),
+        audit_rows: raw.audit_rows,
     }
 }
 

@@ -8,13 +8,20 @@ pub mod record;
 pub mod walk;
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::finding::{Check, Finding, Findings, Record, quoted};
 use crate::known::Known;
 use crate::subject::{Subject, Way};
 use record::{Qualifier, SpfRecord, with_terms};
 use walk::{Cost, LOOKUPS_MAX, LOOKUPS_SEEN_MAX, Trouble, VOIDS_MAX, Verdict};
+
+/// Addresses that are kept for examples, so that nobody sends from them
+/// (RFC 5737, RFC 3849).
+const STRANGERS: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(203, 0, 113, 77)),
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 0x77)),
+];
 
 /// Beyond this many lookups a change of an included record can break ours.
 const LOOKUPS_SAFE: u32 = 8;
@@ -37,15 +44,16 @@ pub(crate) fn judge(subject: &Subject, known: &mut Known) -> Vec<Finding> {
             );
         }
         Ok(None) => {
-            findings
-                .fail(
-                    format!("{domain} has no SPF record"),
-                    "publish one that names who sends for it",
-                )
-                .publish(Record::new(domain, "TXT", wanted(subject)));
+            findings.fail(
+                format!("{domain} has no SPF record"),
+                "publish one that names who sends for it",
+            );
+            if let Some(wanted) = wanted(subject) {
+                findings.publish(Record::new(domain, "TXT", wanted));
+            }
         }
         Ok(Some((text, record))) => {
-            everybody_else(domain, &text, &record, &mut findings);
+            everybody_else(subject, domain, &text, &record, known, &mut findings);
             let cost = Cost::of(domain, &record, known);
             self::cost(domain, &cost, &mut findings);
             addresses(subject, domain, &text, &record, known, &mut findings);
@@ -61,20 +69,18 @@ pub(crate) fn judge(subject: &Subject, known: &mut Known) -> Vec<Finding> {
     findings.all
 }
 
-/// A record for a domain that has none.
-fn wanted(subject: &Subject) -> String {
-    let mut terms = BTreeSet::new();
+/// A record for a domain that has none; nothing if nobody is known who may
+/// send, since it would doubt everybody.
+fn wanted(subject: &Subject) -> Option<String> {
+    let mut terms: BTreeSet<String> = subject.addresses().iter().map(term).collect();
     for sender in &subject.senders {
-        match &sender.way {
-            Way::Direct { addresses, .. } => terms.extend(addresses.iter().map(term)),
-            Way::Relay { host } => {
-                let include = providers::include_for(host);
-                terms.extend(include.map(|name| format!("include:{name}")));
-            }
+        if let Way::Relay { host } = &sender.way {
+            let include = providers::include_for(host);
+            terms.extend(include.map(|name| format!("include:{name}")));
         }
     }
     let terms: Vec<String> = terms.into_iter().collect();
-    with_terms("v=spf1 ~all", &terms)
+    (!terms.is_empty()).then(|| with_terms("v=spf1 ~all", &terms))
 }
 
 fn term(address: &IpAddr) -> String {
@@ -84,36 +90,44 @@ fn term(address: &IpAddr) -> String {
     }
 }
 
-fn everybody_else(domain: &str, text: &str, record: &SpfRecord, findings: &mut Findings) {
-    match record.all() {
-        Some(Qualifier::Pass) => {
-            findings.fail(
-                format!(
-                    "the SPF record of {domain} lets everybody send: {}",
-                    quoted(text)
-                ),
-                "end it with ~all or -all",
-            );
+/// What the record says of two addresses of nobody's, one of each kind: all
+/// that it includes or redirects to may have let them in.
+fn everybody_else(
+    subject: &Subject,
+    domain: &str,
+    text: &str,
+    record: &SpfRecord,
+    known: &mut Known,
+    findings: &mut Findings,
+) {
+    let ours = subject.addresses();
+    let strangers = STRANGERS.iter().filter(|it| !ours.contains(it));
+    let said = strangers.map(|stranger| walk::verdict(*stranger, domain, record, known));
+    let said: Vec<Verdict> = said.collect();
+    let is_said =
+        |qualifier| record.all() == Some(qualifier) || said.contains(&Verdict::Said(qualifier));
+    if is_said(Qualifier::Pass) {
+        findings.fail(
+            format!(
+                "the SPF record of {domain} lets everybody send: {}",
+                quoted(text)
+            ),
+            "end it, and what it includes, with ~all or -all, and take out what matches strangers",
+        );
+    } else if is_said(Qualifier::Neutral) {
+        findings.warn(
+            format!("the SPF record of {domain} says nothing of strangers: it ends with ?all"),
+            "end it with ~all or -all",
+        );
+    } else if said.contains(&Verdict::Silent) {
+        findings.warn(
+            format!("the SPF record of {domain} does not say what becomes of strangers"),
+            "end it with ~all or -all",
+        );
+        if record.redirect.is_none() {
+            let closed = format!("{} ~all", text.trim_end());
+            findings.publish(Record::new(domain, "TXT", closed));
         }
-        Some(Qualifier::Neutral) => {
-            findings.warn(
-                format!("the SPF record of {domain} says nothing of strangers: it ends with ?all"),
-                "end it with ~all or -all",
-            );
-        }
-        None if record.redirect.is_none() => {
-            findings
-                .warn(
-                    format!("the SPF record of {domain} does not say what becomes of strangers"),
-                    "end it with ~all or -all",
-                )
-                .publish(Record::new(
-                    domain,
-                    "TXT",
-                    format!("{} ~all", text.trim_end()),
-                ));
-        }
-        _ => {}
     }
 }
 
@@ -175,6 +189,20 @@ fn addresses(
     known: &mut Known,
     findings: &mut Findings,
 ) {
+    let direct = subject
+        .senders
+        .iter()
+        .filter(|it| matches!(it.way, Way::Direct { .. }));
+    for sender in direct.filter(|it| it.public_addresses().is_empty()) {
+        findings.unknown(
+            format!(
+                "whether {domain} lets {} send cannot be said: its address, as receivers see it, \
+                 is not known",
+                sender.account
+            ),
+            "write the account's ip as receivers see it, or say it with --ip",
+        );
+    }
     for address in subject.addresses() {
         let answer = match walk::verdict(address, domain, record, known) {
             Verdict::Said(Qualifier::Pass) => {

@@ -1,10 +1,12 @@
 //! Each finding, by what brings it about.
 
-use outflow_doctor::subject::{Key, Sender};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use outflow_doctor::subject::{Key, Sender, Way};
 use outflow_doctor::{Check, Question, Status};
 
 use crate::records::{dmarc, key, spf};
-use crate::world::{World, address, bad};
+use crate::world::{KEY, World, address, bad};
 use crate::{hosts, records, settings};
 
 use Check::{Bounces, Dkim, Dmarc, Helo, Limits, Mx, ReverseDns, Spf, TenDlc, Tls, WarmUp as Warm};
@@ -97,7 +99,6 @@ fn addresses_are_found_by_every_mechanism() {
         "v=spf1 a:mail.example.com/24 -all",
         "v=spf1 include:_spf.example.net -all",
         "v=spf1 redirect=_spf.example.net",
-        "v=spf1 exists:mail.example.com -all",
         "v=spf1 +ip4:192.0.2.10 -all",
     ] {
         let mut world = World::good();
@@ -115,6 +116,75 @@ fn addresses_are_found_by_every_mechanism() {
         spf(&mut world, record);
         world.texts("_spf.example.net", &["v=spf1 ip4:198.51.100.1 ~all"]);
         assert_eq!(bad(&world.judge(), Spf).len(), 1, "{record}");
+    }
+}
+
+/// The record of a domain is its own or its owner's, never one between or above.
+#[test]
+fn a_dmarc_record_is_looked_for_where_receivers_look() {
+    let strict = ["v=DMARC1; p=reject; rua=mailto:d@example.com"];
+    for (domain, place, is_found) in [
+        ("a.b.example.com", "example.com", true),
+        ("a.b.example.com", "b.example.com", false),
+        ("foo.gov.uk", "gov.uk", false),
+        ("foo.gov.uk", "foo.gov.uk", true),
+        ("mail.foo.gov.uk", "foo.gov.uk", true),
+    ] {
+        let mut world = World::good();
+        world.forget(Question::Texts("_dmarc.example.com".into()));
+        world.subject.domain = domain.to_owned();
+        world.texts(&format!("_dmarc.{place}"), &strict);
+        let findings = world.judge();
+        let bad = bad(&findings, Dmarc);
+        let is_missing = bad.iter().any(|(_, what)| what.contains("has no DMARC"));
+        assert_eq!(!is_missing, is_found, "{domain}, {place}: {bad:?}");
+    }
+}
+
+/// Padding that was lost, another wrapping: the numbers count.
+#[test]
+fn a_key_is_known_by_its_numbers() {
+    let whole = KEY.trim();
+    let der = BASE64_STANDARD.decode(whole).unwrap();
+    // What says that it is RSA takes 24 bytes before the key itself.
+    let bare = BASE64_STANDARD.encode(&der[24..]);
+    for published in [whole.trim_end_matches('='), &bare] {
+        let mut world = World::good();
+        key(&mut world, &format!("v=DKIM1; k=rsa; p={published}"));
+        assert_eq!(bad(&world.judge(), Dkim), [], "{published}");
+    }
+    let mut world = World::good();
+    world.key().record = Ok(format!("v=DKIM1; k=rsa; p={bare}"));
+    assert_eq!(bad(&world.judge(), Dkim), []);
+}
+
+/// Nobody is told to publish an address that receivers never see.
+#[test]
+fn addresses_of_private_networks_are_not_published() {
+    for own in ["10.0.0.1", "100.64.3.4", "fd00::1"] {
+        let mut world = World::good();
+        let addresses = vec![address(own)];
+        world.sender().way = Way::Direct {
+            addresses,
+            port: 25,
+        };
+        world.texts("example.com", &[]);
+        world.forget(Question::Addresses("mail.example.com".into()));
+        let findings = world.judge();
+        assert!(!bad(&findings, Spf).is_empty() && !bad(&findings, Helo).is_empty());
+        for finding in &findings {
+            let record = finding.record.as_ref().map(|it| it.value.as_str());
+            let record = record.unwrap_or_default();
+            assert!(!record.contains(own), "{finding:?}");
+            assert_ne!(record, "v=spf1 ~all", "it would doubt everybody");
+        }
+        spf(&mut world, "v=spf1 ip4:192.0.2.0/24 -all");
+        let findings = world.judge();
+        let bad = bad(&findings, Spf);
+        let unknown = |(status, what): &(Status, &str)| {
+            *status == Status::Unknown && what.contains("lets direct send cannot be said")
+        };
+        assert!(bad.iter().all(unknown) && bad.len() == 1, "{own}: {bad:?}");
     }
 }
 

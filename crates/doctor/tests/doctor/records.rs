@@ -58,6 +58,61 @@ pub const CASES: &[Case] = &[
         "doubts it",
     ),
     (|w| spf(w, "v=spf1 +all"), Spf, Fail, "lets everybody send"),
+    (
+        |w| {
+            spf(w, "v=spf1 ip4:192.0.2.10 include:open.example -all");
+            w.texts("open.example", &["v=spf1 +all"]);
+        },
+        Spf,
+        Fail,
+        "lets everybody send",
+    ),
+    (
+        |w| {
+            spf(w, "v=spf1 redirect=open.example");
+            w.texts("open.example", &["v=spf1 +all"]);
+        },
+        Spf,
+        Fail,
+        "lets everybody send",
+    ),
+    (
+        |w| spf(w, "v=spf1 ip4:0.0.0.0/0 -all"),
+        Spf,
+        Fail,
+        "lets everybody send",
+    ),
+    (
+        |w| spf(w, "v=spf1 ip4:192.0.2.10 ip6:::/0 -all"),
+        Spf,
+        Fail,
+        "lets everybody send",
+    ),
+    (
+        // Without a macro it holds for whoever asks.
+        |w| spf(w, "v=spf1 exists:mail.example.com -all"),
+        Spf,
+        Fail,
+        "lets everybody send",
+    ),
+    (
+        |w| {
+            spf(w, "v=spf1 redirect=open.example");
+            w.texts("open.example", &["v=spf1 ip4:192.0.2.10 ?all"]);
+        },
+        Spf,
+        Warn,
+        "?all",
+    ),
+    (
+        |w| {
+            spf(w, "v=spf1 redirect=open.example");
+            w.texts("open.example", &["v=spf1 ip4:192.0.2.10"]);
+        },
+        Spf,
+        Warn,
+        "becomes of strangers",
+    ),
     (|w| spf(w, "v=spf1 ip4:192.0.2.10 ?all"), Spf, Warn, "?all"),
     (
         |w| spf(w, "v=spf1 ip4:192.0.2.10"),

@@ -2,7 +2,8 @@
 //!
 //! Rows lie in the order of time, so that a span is one run over the table and
 //! what runs out lies at its beginning. Steps longer than a slice are added up
-//! while the rows go by. A counter beside the tables knows how many rows there
+//! while the rows go by; of rates the last of a step counts. A limit that is gone
+//! has an infinite rate in the table. A counter beside the tables knows how many rows there
 //! are, since counting them would read them all.
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use super::{Record, words};
 /// Rates of so long before a span are part of its answer, in seconds.
 const BEFORE_S: i64 = 900;
 /// The most rates in one answer.
-const RATES_MAX: i64 = 100_000;
+const RATES_MAX: usize = 100_000;
 /// Texts are cut here, in bytes.
 const TEXT_BYTES_MAX: usize = 300;
 
@@ -39,9 +40,10 @@ const PUT_RATE: &str = "INSERT OR REPLACE INTO history_rates VALUES (?1, ?2, ?3,
 const SLICES: &str = "SELECT * FROM history WHERE at_s >= ?1 AND at_s < ?2 \
      AND (?3 IS NULL OR destination = ?3) ORDER BY at_s, destination, account";
 
-const RATES: &str = "SELECT at_s, limit_key, destination, rate FROM history_rates \
+/// The last of each limit in each step (`?4` seconds long).
+const RATES: &str = "SELECT max(at_s) AS last_s, limit_key, destination, rate FROM history_rates \
      WHERE at_s >= ?1 AND at_s < ?2 AND (?3 IS NULL OR destination = ?3) \
-     ORDER BY at_s, limit_key LIMIT ?4";
+     GROUP BY at_s / ?4, limit_key ORDER BY last_s, limit_key LIMIT ?5";
 
 fn failed(error: impl std::fmt::Display) -> HistoryError {
     HistoryError(error.to_string())
@@ -90,6 +92,7 @@ fn put(tables: &Transaction<'_>, slices: &[Slice], rates: &[RateInForce]) -> rus
             destination,
             rate,
         } = rate;
+        let rate = rate.unwrap_or(f64::INFINITY);
         put.execute(params![seconds(*at), limit, destination, rate])?;
     }
     let more = (slices.len() + rates.len()) as i64;
@@ -131,18 +134,44 @@ fn read(view: &Connection, span: &Span) -> Result<Page, RecordError> {
     }
     page.slices.extend(adding.into_values());
     let until = page.next.map_or(until, seconds);
+    // What was in force when it began, then what changed.
+    page.rates = rates(view, span, (since - BEFORE_S, since), i64::MAX)?;
+    page.rates.retain(|rate| rate.rate.is_some());
+    let mut within = rates(view, span, (since, until), step)?;
+    if let Some(over) = within.get(RATES_MAX) {
+        // It goes on where the step begins that is too much, but never where it
+        // began: a step cannot be divided.
+        let begins = |at: i64| at.div_euclid(step).saturating_mul(step);
+        let cut = begins(seconds(over.at)).max(begins(since).saturating_add(step));
+        let cut = wall(cut);
+        within.truncate(RATES_MAX);
+        within.retain(|rate| rate.at < cut);
+        page.slices.retain(|slice| slice.at < cut);
+        page.next = Some(cut);
+    }
+    page.rates.append(&mut within);
+    Ok(page)
+}
+
+/// The last rates of each step in a time, and one more than are wanted if there
+/// are more.
+fn rates(
+    view: &Connection,
+    span: &Span,
+    (from, to): (i64, i64),
+    step: i64,
+) -> Result<Vec<RateInForce>, RecordError> {
     let mut select = view.prepare_cached(RATES)?;
-    let asked = params![since - BEFORE_S, until, span.destination, RATES_MAX];
+    let asked = params![from, to, span.destination, step, RATES_MAX as i64 + 1];
     let rates = select.query_map(asked, |row| {
         Ok(RateInForce {
             at: wall(row.get(0)?),
             limit: row.get(1)?,
             destination: row.get(2)?,
-            rate: row.get(3)?,
+            rate: Some(row.get(3)?).filter(|rate: &f64| rate.is_finite()),
         })
     })?;
-    page.rates = rates.collect::<Result<_, _>>()?;
-    Ok(page)
+    Ok(rates.collect::<Result<_, _>>()?)
 }
 
 /// Takes a later slice of the same thing into an earlier one.

@@ -4,6 +4,7 @@
 //! call returns. A document that was taken away leaves a row without a value
 //! and keeps counting versions, so that an old version never fits by chance.
 
+use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
 use outflow_core::time::Wall;
@@ -59,7 +60,7 @@ impl Registry for Record {
 
     fn audit_entries(
         &self,
-        since: Wall,
+        times: Range<Wall>,
         before: Option<u64>,
         max: usize,
     ) -> Result<Vec<AuditEntry>, RegistryError> {
@@ -67,12 +68,13 @@ impl Registry for Record {
         let mut select = connection
             .prepare_cached(
                 "SELECT no, at_ms, actor, action, target, detail FROM audit \
-                 WHERE at_ms >= ?1 AND no < ?2 ORDER BY no DESC LIMIT ?3",
+                 WHERE at_ms >= ?1 AND at_ms < ?2 AND no < ?3 ORDER BY no DESC LIMIT ?4",
             )
             .map_err(storage)?;
         let before = before.map_or(i64::MAX, |no| i64::try_from(no).unwrap_or(i64::MAX));
         let max = max.min(ENTRIES_MAX) as i64;
-        let rows = select.query_map(params![words::millis(since), before, max], entry);
+        let (since, until) = (words::millis(times.start), words::millis(times.end));
+        let rows = select.query_map(params![since, until, before, max], entry);
         rows.and_then(Iterator::collect).map_err(storage)
     }
 }
@@ -161,6 +163,31 @@ pub(super) fn note(tables: &Transaction<'_>, audit: &Audit<'_>) -> rusqlite::Res
         audit.detail,
     ])?;
     Ok(())
+}
+
+/// Deletes what is older than `cutoff`, and the oldest of what is too much, at
+/// most about `max` lines. Whether there may be more.
+pub(super) fn forget(
+    change: &Transaction<'_>,
+    cutoff: Wall,
+    rows_max: u64,
+    max: usize,
+) -> rusqlite::Result<bool> {
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
+    let old = change.execute(
+        "DELETE FROM audit WHERE no IN \
+         (SELECT no FROM audit WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)",
+        [words::millis(cutoff), max],
+    )?;
+    // Numbers are given one after the other: the last tells how many there are.
+    let rows_max = i64::try_from(rows_max).unwrap_or(i64::MAX);
+    let surplus = change.execute(
+        "DELETE FROM audit WHERE no IN \
+         (SELECT no FROM audit WHERE no <= (SELECT max(no) FROM audit) - ?1 \
+          ORDER BY no LIMIT ?2)",
+        [rows_max, max],
+    )?;
+    Ok(old.max(surplus) as i64 >= max)
 }
 
 fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {

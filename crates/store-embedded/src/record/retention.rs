@@ -13,7 +13,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::error::RecordError;
 use super::settings::RecordSettings;
-use super::{history, keys, words};
+use super::{history, keys, registry, words};
 
 /// Rows looked at in one slice.
 const LOOKS: usize = 10_000;
@@ -96,6 +96,8 @@ impl Sweep {
         let forgotten = keys::forget(&change, wall, LOOKS)?;
         let kept_since = Wall(old(settings.history_for));
         let more = history::forget(&change, kept_since, settings.history_rows_max, LOOKS)?;
+        let kept_since = Wall(old(settings.audit_for));
+        let more = registry::forget(&change, kept_since, settings.audit_rows_max, LOOKS)? || more;
         change.commit()?;
 
         let is_over =

@@ -45,6 +45,10 @@ pub struct RecordSettings {
     pub history_for: Nanos,
     /// About how many rows of it at most; the oldest go first.
     pub history_rows_max: u64,
+    /// How long the audit is kept.
+    pub audit_for: Nanos,
+    /// About how many lines of it at most; the oldest go first.
+    pub audit_rows_max: u64,
 }
 
 impl Default for RecordSettings {
@@ -57,6 +61,8 @@ impl Default for RecordSettings {
             dead_letters_for: DAY.times(14),
             history_for: DAY.times(14),
             history_rows_max: 2_000_000,
+            audit_for: DAY.times(365),
+            audit_rows_max: 1_000_000,
         }
     }
 }

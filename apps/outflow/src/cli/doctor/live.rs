@@ -1,6 +1,8 @@
 //! What a running server adds: accounts and policies made over the API, lanes,
 //! warm-up. Nothing of it is needed.
 
+use std::collections::BTreeSet;
+
 use outflow_config::policy::built_in::built_in;
 use outflow_config::{Account, RawAccount, RawPolicy, Settings, keys};
 use outflow_core::policy::set::Policies;
@@ -23,6 +25,8 @@ const OF_LOGIN: [&str; 4] = ["user", "password", "password_env", "password_file"
 pub struct Live {
     /// Its accounts.
     pub accounts: Vec<Account>,
+    /// The names of all that it lists; none if no server answered.
+    listed: Option<BTreeSet<String>>,
     /// How far new addresses are.
     pub warm_up: WarmUp,
     policies: Option<Vec<RawPolicy>>,
@@ -55,12 +59,21 @@ impl Live {
         };
         let policies = session.read::<Value>("/policies").ok();
         let lanes = session.read::<Value>("/lanes").ok();
+        let name = |row: &Value| Some(row.get("id")?.as_str()?.to_owned());
         Ok(Self {
+            listed: Some(rows(&accounts, "accounts").filter_map(name).collect()),
             accounts: rows(&accounts, "accounts").filter_map(account).collect(),
             policies: policies.map(|it| rows(&it, "policies").filter_map(policy).collect()),
             lanes: lanes.map(|it| rows(&it, "lanes").filter_map(lane).collect()),
             warm_up: warm_up(&session),
         })
+    }
+
+    /// Whether an account of the settings may be there still: a server that
+    /// answers knows better.
+    pub fn may_have(&self, account: &str) -> bool {
+        let listed = self.listed.as_ref();
+        listed.is_none_or(|listed| listed.contains(account))
     }
 
     /// The policies in force: the server's, else those of the settings over

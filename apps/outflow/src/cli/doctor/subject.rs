@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::path::Path;
 
 use outflow_config::account::Dkim;
-use outflow_config::valid::machine::Listener as ListenerSettings;
+use outflow_config::valid::machine::{Listener as ListenerSettings, TlsFiles};
 use outflow_config::{Account, Settings, TransportSettings};
 use outflow_core::policy::matcher::Pattern;
 use outflow_core::policy::scope::Scope;
 use outflow_core::policy::set::Policies;
 use outflow_doctor::Subject;
+use outflow_doctor::address::is_public;
 use outflow_doctor::subject::{Key, Listener, Pace, Sender, Texter, WarmUp, Way};
 use outflow_mail::DkimKey;
 use outflow_resolver_dns::domain;
@@ -20,6 +20,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use super::live::Live;
 use super::paces;
 use crate::serve::relays::machine_name;
+use crate::serve::tls;
 
 /// Accounts that are looked at. Whoever has more has them made by a program,
 /// and alike.
@@ -75,10 +76,12 @@ impl Facts {
     }
 }
 
-/// Those of the settings, and those that a server has besides.
+/// Those that a server has; those of the settings as far as it has not changed
+/// them or taken them away.
 fn accounts(settings: &Settings, live: &Live) -> BTreeMap<String, Account> {
     let own = settings.accounts.iter().map(|start| start.account.clone());
-    let all = live.accounts.iter().cloned().chain(own);
+    let own = own.filter(|account| live.may_have(account.spec.id.as_str()));
+    let all = own.chain(live.accounts.iter().cloned());
     all.map(|account| (account.spec.id.as_str().to_owned(), account))
         .collect()
 }
@@ -100,11 +103,15 @@ fn sender(account: &Account, addresses: &[IpAddr]) -> Option<Sender> {
             (Way::Relay { host }, &smtp.helo, &smtp.dkim)
         }
         TransportSettings::Mx(mx) => {
-            // What receivers see goes before what the machine binds to.
+            // What receivers see goes before what the machine binds to, which
+            // may be translated on the way.
             let named = account.spec.ip.as_ref();
             let named = named.and_then(|ip| ip.as_str().parse().ok());
             let own = named.or(mx.source_ip);
-            let addresses = own.map_or_else(|| addresses.to_vec(), |own| vec![own]);
+            let addresses = match own {
+                Some(own) if is_public(own) || addresses.is_empty() => vec![own],
+                _ => addresses.to_vec(),
+            };
             let port = mx.port;
             (Way::Direct { addresses, port }, &mx.helo, &mx.dkim)
         }
@@ -146,11 +153,14 @@ fn listener(part: &str, settings: &ListenerSettings) -> Listener {
         part: part.to_owned(),
         address: settings.address.to_string(),
         is_local: settings.address.ip().is_loopback(),
-        certificate: files.map(|files| certificate(&files.cert)),
+        certificate: files.map(certificate),
     }
 }
 
-fn certificate(path: &Path) -> Result<Vec<u8>, String> {
+/// The certificate, if a listener could speak with it and its key.
+fn certificate(files: &TlsFiles) -> Result<Vec<u8>, String> {
+    tls::server(files).map_err(|error| error.to_string())?;
+    let path = &files.cert;
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let mut chain = CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))?;
     let first = chain

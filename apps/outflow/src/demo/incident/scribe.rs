@@ -89,7 +89,7 @@ impl Scribe {
                 at,
                 limit: LIMIT.to_owned(),
                 destination: DESTINATION.to_owned(),
-                rate,
+                rate: Some(rate),
             })
             .collect();
         let written = self.history.write(&slices, &rates);

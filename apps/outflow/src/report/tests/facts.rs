@@ -112,7 +112,9 @@ fn a_rate_that_does_not_stay_is_not_back() {
         .map(|it| (it.from - NOON) / MINUTE)
         .collect();
     assert_eq!(turns, [60, 61, 100]);
-    history.rates.retain(|it| it.rate < 39.0 || it.at < NOON);
+    history
+        .rates
+        .retain(|it| it.rate < Some(39.0) || it.at < NOON);
     let never = super::story(&history, &entries, Some(0));
     assert_eq!(never.cases[0].recovered, None);
     assert!(
@@ -120,30 +122,6 @@ fn a_rate_that_does_not_stay_is_not_back() {
             .headline()
             .ends_with("it is not back to what it was yet.")
     );
-}
-
-#[test]
-fn states_of_an_incident_are_its_phases() {
-    let (history, mut entries) = incident();
-    let state = |minute, action: &str| {
-        entry(
-            minute,
-            "rule:runbook",
-            action,
-            "isp:google",
-            json!({ "reason": "4xx" }),
-        )
-    };
-    entries.extend([
-        state(62, "incident.opened"),
-        state(63, "incident.mitigating"),
-        state(90, "incident.recovering"),
-        state(121, "incident.closed"),
-    ]);
-    let story = story(&history, &entries, None);
-    let phases = &story.cases[0].phases;
-    let turns: Vec<i64> = phases.iter().map(|it| (it.from - NOON) / MINUTE).collect();
-    assert_eq!(turns, [60, 63, 90]);
 }
 
 /// The example of the contract: somebody patches a policy.
@@ -162,10 +140,6 @@ fn a_mitigation_by_a_person_is_an_answer() {
     assert!(change.concerns("isp:att") && !change.concerns("isp:google"));
     let all = Change::of(&entry(1, "jo", "policy.set", "isp:*", json!(null)));
     assert!(all.concerns("isp:att") && !all.concerns("host:att"));
-    let pause = json!({ "match": { "isp": "att", "class": "low" }, "reason": "storm" });
-    let pause = Change::of(&entry(1, "jo", "pause.add", "7", pause));
-    assert!(pause.concerns("isp:att"));
-    assert_eq!(pause.effect, Effect::Slower);
     let stopped = Change::of(&entry(
         1,
         "rule:control",
@@ -241,6 +215,59 @@ fn limits_of_accounts_add_up_and_the_tightest_kind_counts() {
             (minute(20), 1.0),
             (minute(21), 2.5),
         ]
+    );
+}
+
+/// A limit that is gone holds nobody: not the others, and not for ever.
+#[test]
+fn a_limit_that_is_gone_counts_no_more() {
+    let gone = |limit: &str, minute| Rate {
+        limit: limit.to_owned(),
+        rate: None,
+        ..rate(minute, 0.0)
+    };
+    let learnt = "account:a/isp:google#learnt";
+    let history = History {
+        step: 60,
+        rates: vec![
+            rate(0, 40.0),
+            Rate {
+                limit: learnt.to_owned(),
+                ..rate(5, 1.0)
+            },
+            gone(learnt, 10),
+            gone("account:a/isp:google", 20),
+        ],
+        ..History::default()
+    };
+    let series = Series::of(&history, "isp:google");
+    let minute = |at: i64| NOON + at * MINUTE + AT;
+    let steps = series.limit_steps(NOON, minute(60));
+    assert_eq!(
+        steps,
+        [
+            (minute(0), 40.0),
+            (minute(5), 1.0),
+            (minute(10), 40.0),
+            (minute(20), f64::INFINITY),
+        ]
+    );
+    assert_eq!(series.limit_at(minute(30)), None);
+    // Whoever sends without a limit has recovered, and the line ends.
+    let (mut history, _) = incident();
+    history.rates = vec![
+        rate(-1, 40.0),
+        rate(61, 5.0),
+        gone("account:a/isp:google", 120),
+    ];
+    let story = story(&history, &[turn(61, "limit.cut", 40.0, 5.0)], Some(0));
+    let case = &story.cases[0];
+    assert_eq!(case.recovered, Some(NOON + 120 * MINUTE + AT));
+    assert_eq!(case.lowest, Some((NOON + 61 * MINUTE + AT, 5.0)));
+    let drawing = crate::report::chart::svg(case, story.now);
+    assert!(
+        !drawing.contains("inf") && !drawing.contains("NaN"),
+        "{drawing}"
     );
 }
 

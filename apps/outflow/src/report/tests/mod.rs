@@ -1,5 +1,6 @@
 //! Reports from fixed histories.
 
+mod changes;
 mod facts;
 mod safety;
 mod told;
@@ -47,7 +48,7 @@ pub fn rate(minute: i64, rate: f64) -> Rate {
         at: NOON + minute * MINUTE + 20 * SECOND,
         limit: "account:a/isp:google".to_owned(),
         destination: "isp:google".to_owned(),
-        rate,
+        rate: Some(rate),
     }
 }
 

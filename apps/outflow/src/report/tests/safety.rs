@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{entry, incident, story, xml};
 use crate::report::{chart, escape, markdown};
 
-const NASTY: &str = "\"'><script>alert(1)</script> & [x](javascript:alert(1)) ![y](http://e.example/z) \
+const NASTY: &str = "\"'><script>alert(1)</script> & [x](javascript:alert(1)) ![y](http://e.example/z) HTTPS://e.example FTP://e.example \
      `code` **bold** | cell \n# head\u{1b}[2J \u{202e}turned www.e.example \\| <img src=x onerror=1>";
 
 #[test]
@@ -70,7 +70,8 @@ fn nothing_from_outside_becomes_markup() {
     let told = markdown::report(&story, &files);
     assert!(told.contains("script"), "it is shown, as text");
     for markup in [
-        "<script", "<img", "[x](", "![y]", "**bold**", "http:", "www.", "\n# head", "\u{1b}",
+        "<script", "<img", "[x](", "![y]", "**bold**", "http:", "HTTPS:", "FTP:", "www.",
+        "\n# head", "\u{1b}",
     ] {
         assert!(!told.contains(markup), "{markup:?}: {told}");
     }

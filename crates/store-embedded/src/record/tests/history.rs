@@ -51,7 +51,7 @@ fn rate(seconds: i64, rate: f64) -> RateInForce {
         at: at(seconds),
         limit: "isp:google".to_owned(),
         destination: "isp:google".to_owned(),
-        rate,
+        rate: Some(rate),
     }
 }
 
@@ -125,6 +125,57 @@ fn a_page_ends_between_two_steps_and_says_where_to_go_on() {
         }
     }
     assert_eq!(seen, slices);
+}
+
+#[test]
+fn a_rate_that_is_gone_is_gone_and_of_a_step_the_last_counts() {
+    let scratch = Scratch::new();
+    let record = open(&scratch.file());
+    let gone = RateInForce {
+        rate: None,
+        ..rate(30, 0.0)
+    };
+    let rates = [rate(-20, 40.0), rate(-10, 30.0), rate(20, 20.0), gone];
+    record.write(&[], &rates).unwrap();
+    let page = record.read(&span(0, 60)).unwrap();
+    assert_eq!(page.rates, rates[1..]);
+    let minutes = Span {
+        step_s: 60,
+        ..span(0, 60)
+    };
+    let page = record.read(&minutes).unwrap();
+    assert_eq!(page.rates, [rates[1].clone(), rates[3].clone()]);
+    let later = record.read(&span(60, 120)).unwrap();
+    assert_eq!(later.rates, [], "what was gone before is not in force");
+}
+
+/// More rates than one answer holds: none is lost, nor are those counts that
+/// go with them.
+#[test]
+fn too_many_rates_end_a_page_where_a_step_begins() {
+    let scratch = Scratch::new();
+    let record = open(&scratch.file());
+    let steps = 9;
+    let rates: Vec<RateInForce> = (0..steps)
+        .flat_map(|step| {
+            (0..12_000).map(move |limit| RateInForce {
+                limit: format!("account:{limit:05}/isp:google"),
+                ..rate(step * 10, step as f64)
+            })
+        })
+        .collect();
+    let slices: Vec<Slice> = (0..steps)
+        .map(|step| slice(step * 10, "isp:google", 1, 0))
+        .collect();
+    record.write(&slices, &rates).unwrap();
+    let first = record.read(&span(0, 90)).unwrap();
+    assert_eq!(first.next, Some(at(80)));
+    assert_eq!((first.slices.len(), first.rates.len()), (8, 96_000));
+    let second = record.read(&span(80, 90)).unwrap();
+    assert_eq!(second.next, None);
+    assert_eq!(second.slices[..], slices[8..]);
+    let newest = second.rates.iter().filter(|it| it.at == at(80));
+    assert_eq!(newest.count(), 12_000, "and what held before is there too");
 }
 
 /// After a restart within ten seconds the same slice is written again.

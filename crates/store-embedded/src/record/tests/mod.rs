@@ -55,8 +55,16 @@ impl Drop for Scratch {
     }
 }
 
+/// Those of the audit stay: many here are of 1970.
+fn settings() -> RecordSettings {
+    RecordSettings {
+        audit_for: Nanos::MAX,
+        ..RecordSettings::default()
+    }
+}
+
 fn open(path: &Path) -> Record {
-    Record::open(path, RecordSettings::default()).unwrap()
+    Record::open(path, settings()).unwrap()
 }
 
 /// Keeps everything in memory until it is closed.
@@ -65,7 +73,7 @@ fn open_lazy(path: &Path) -> Record {
     let settings = RecordSettings {
         batch_time,
         batch_rows: 1_000_000,
-        ..RecordSettings::default()
+        ..settings()
     };
     Record::open(path, settings).unwrap()
 }
@@ -74,7 +82,7 @@ fn open_lazy(path: &Path) -> Record {
 fn open_eager(path: &Path) -> Record {
     let settings = RecordSettings {
         batch_time: Nanos::ZERO,
-        ..RecordSettings::default()
+        ..settings()
     };
     Record::open(path, settings).unwrap()
 }

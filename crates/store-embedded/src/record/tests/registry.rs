@@ -4,8 +4,8 @@ use outflow_core::message::State;
 use outflow_core::time::Wall;
 use outflow_ports::registry::{Audit, Change, Document, Kind, Registry, RegistryError};
 
-use super::{LONG, Scratch, open, open_eager, receipt};
-use crate::record::Record;
+use super::{LONG, Scratch, ago, eventually, open, open_eager, receipt};
+use crate::record::{Record, RecordSettings};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -93,9 +93,8 @@ fn the_audit_has_every_change_that_was_made_and_no_other() {
         record.audit(audit(at, "messages.cancel")).unwrap();
     }
     let entries = |since: i64, before, max| {
-        let entries = record
-            .audit_entries(Wall(since * SECOND), before, max)
-            .unwrap();
+        let times = Wall(since * SECOND)..Wall::NEVER;
+        let entries = record.audit_entries(times, before, max).unwrap();
         entries
             .into_iter()
             .map(|entry| (entry.no, entry.at.0 / SECOND))
@@ -115,8 +114,10 @@ fn the_audit_has_every_change_that_was_made_and_no_other() {
     }
     assert_eq!(paged, all);
     assert_eq!(entries(15, None, 99).len(), 5);
+    let until = record.audit_entries(Wall(10 * SECOND)..Wall(15 * SECOND), None, 99);
+    assert_eq!(until.unwrap().len(), 5);
     let first = record
-        .audit_entries(Wall(0), None, 99)
+        .audit_entries(Wall(0)..Wall::NEVER, None, 99)
         .unwrap()
         .pop()
         .unwrap();
@@ -154,6 +155,41 @@ fn changes_get_through_while_receipts_stream_in_and_each_version_is_given_once()
     });
     versions.sort_unstable();
     assert_eq!(versions, (1..=100).collect::<Vec<u64>>());
-    assert_eq!(record.audit_entries(Wall(0), None, 999).unwrap().len(), 100);
+    let whole = Wall(0)..Wall::NEVER;
+    assert_eq!(record.audit_entries(whole, None, 999).unwrap().len(), 100);
     assert!(record.wait_applied(5_000, LONG));
+}
+
+#[test]
+fn old_lines_of_the_audit_go_and_of_too_many_the_oldest() {
+    let scratch = Scratch::new();
+    let record = open(&scratch.file());
+    let day = 86_400;
+    let line = |age| Audit {
+        at: ago(age),
+        ..audit(0, "messages.cancel")
+    };
+    for age in [400 * day, 300 * day, 3 * day, 2 * day, day] {
+        record.audit(line(age)).unwrap();
+    }
+    drop(record);
+    let left = |record: &Record| {
+        let entries = record
+            .audit_entries(Wall(0)..Wall::NEVER, None, 99)
+            .unwrap();
+        entries.into_iter().map(|it| it.no).collect::<Vec<u64>>()
+    };
+    let settings = RecordSettings::default();
+    let record = Record::open(&scratch.file(), settings).unwrap();
+    eventually("the oldest goes", || left(&record) == [5, 4, 3, 2]);
+    drop(record);
+    let settings = RecordSettings {
+        audit_rows_max: 2,
+        ..RecordSettings::default()
+    };
+    let record = Record::open(&scratch.file(), settings).unwrap();
+    eventually("the surplus goes", || left(&record) == [5, 4]);
+    // Numbers are not used again.
+    record.audit(line(1)).unwrap();
+    assert_eq!(left(&record).first(), Some(&6));
 }

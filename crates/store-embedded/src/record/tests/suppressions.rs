@@ -76,8 +76,8 @@ fn entries_survive_and_stay_as_they_are() {
         })
         .unwrap();
     assert_eq!(loaded.len(), 2);
-    let lines =
-        outflow_ports::registry::Registry::audit_entries(&record, Wall(0), None, 10).unwrap();
+    let whole = Wall(0)..Wall::NEVER;
+    let lines = outflow_ports::registry::Registry::audit_entries(&record, whole, None, 10).unwrap();
     assert_eq!(lines.len(), 1, "one line with the first put");
 }
 
