@@ -71,7 +71,11 @@ impl Engine {
         let settings = &self.counter.settings;
         let policy = settings.retry.for_message(key.channel, key.class);
         let asked = policy.decide(now, head, outcome, settings.on_uncertain);
-        let is_asked = outcome.scope == ReplyScope::Account && outcome.retry_after.is_some();
+        let is_of_account = matches!(
+            outcome.scope,
+            ReplyScope::Account | ReplyScope::WholeAccount
+        );
+        let is_asked = is_of_account && outcome.asked.is_some();
         if !is_asked || !self.counter.desk.has_another(permit.account) {
             return asked;
         }
@@ -164,15 +168,16 @@ impl Engine {
         }
     }
 
-    /// A reply that speaks of the account blocks it for as long as was asked.
+    /// A reply that speaks of the account blocks it for as long as was asked;
+    /// one that has all of it pause, for as long as its rule says.
     pub(super) fn tell_account(&mut self, now: &Now, id: AccountId, outcome: &Outcome) {
-        if outcome.scope == ReplyScope::Account
-            && let Some(wait) = outcome.retry_after
-        {
+        if let Some(wait) = outcome.blocks_account_for() {
             self.note_block(now, id, wait);
             self.tell_fleet(id, wait);
             let until = now.mono + wait;
-            if let Some(account) = self.counter.desk.account_mut(id) {
+            if outcome.asked.is_some()
+                && let Some(account) = self.counter.desk.account_mut(id)
+            {
                 account.asked_until = account.asked_until.max(Some(until));
             }
             self.counter.desk.block(now.mono, id, until);

@@ -6,6 +6,7 @@ mod commands;
 mod explain;
 mod heads;
 mod learning;
+mod scopes;
 mod views;
 
 use std::collections::{BTreeMap, VecDeque};
