@@ -26,7 +26,7 @@ use crate::tally::Counter;
 use crate::time::{Mono, Nanos, Now};
 
 /// What is learnt of something that nothing else limits never exceeds this.
-const MOST: Rate = Rate::per_second(100_000);
+pub(super) const MOST: Rate = Rate::per_second(100_000);
 /// A far end that asks us to wait within this time of the last wait has more to
 /// say than that.
 const ASKED_LATELY: Nanos = Nanos::from_secs(15 * 60);
@@ -53,25 +53,29 @@ fn speaks_of(scope: ReplyScope, scopes: ScopeSet) -> bool {
 }
 
 /// Who was refused, and where.
-struct Refused {
-    account: AccountId,
-    key: Arc<FlowKey>,
+pub(super) struct Refused {
+    pub account: AccountId,
+    pub key: Arc<FlowKey>,
 }
 
 impl Refused {
     /// What is said of the whole account is said of no destination.
     fn of(account: AccountId, key: &Arc<FlowKey>, scope: ReplyScope) -> Self {
-        let key = match scope {
-            ReplyScope::WholeAccount => nowhere(),
-            _ => Arc::clone(key),
-        };
+        match scope {
+            ReplyScope::WholeAccount => Self::anywhere(account),
+            _ => Self {
+                account,
+                key: Arc::clone(key),
+            },
+        }
+    }
+
+    /// An account, wherever it sends.
+    pub fn anywhere(account: AccountId) -> Self {
+        let nobody = Destination::unresolved(Name::from(""));
+        let key = Arc::new(FlowKey::to(nobody));
         Self { account, key }
     }
-}
-
-fn nowhere() -> Arc<FlowKey> {
-    let nobody = Destination::unresolved(Name::from(""));
-    Arc::new(FlowKey::to(nobody))
 }
 
 impl Engine {
@@ -181,7 +185,7 @@ impl Engine {
     }
 
     /// Begins to learn the rate of whatever a reply speaks of.
-    fn begin_learning(
+    pub(super) fn begin_learning(
         &mut self,
         now: &Now,
         refused: &Refused,
@@ -240,7 +244,7 @@ impl Engine {
     }
 
     /// What a reply of this scope speaks of.
-    fn parts_of(&self, refused: &Refused, scope: ReplyScope) -> Option<Vec<Part>> {
+    pub(super) fn parts_of(&self, refused: &Refused, scope: ReplyScope) -> Option<Vec<Part>> {
         let key = &refused.key;
         let to = || {
             let scope = Scope::of_destination(key.destination.kind)?;
@@ -305,7 +309,7 @@ impl Engine {
     }
 
     /// The slowest of the rates that hold for what `key` names anyway.
-    fn most_of(&self, key: &LimitKey) -> Option<Rate> {
+    pub(super) fn most_of(&self, key: &LimitKey) -> Option<Rate> {
         let name_of = |scope| {
             let mut parts = key.parts().iter();
             parts.find(|(it, _)| *it == scope).map(|(_, name)| name)

@@ -9,7 +9,7 @@
 //! Reading order: `settings`, [`event`], [`action`], [`command`]; `flows` (heads and
 //! paging), `limits`, `feed` and `feeding` (what holds flows), `desk`, `account_limits`
 //! and `matching` (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
-//! became of it), `counts`, `learn` and [`learners`] (what that teaches), `breaking` (whom to leave alone), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
+//! became of it), `counts`, `learn`, [`learners`] and `obeying` (what that teaches), `breaking` (whom to leave alone), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
 //! flows, accounts, policies), `rounds` and `sweep` (changes over many accounts
 //! and flows), [`explain`], [`view`]; `holdups` and [`meters`] (what limits made
 //! wait).
@@ -35,6 +35,7 @@ pub mod lend;
 mod limits;
 mod matching;
 pub mod meters;
+mod obeying;
 mod pair;
 mod permits;
 mod recipients;

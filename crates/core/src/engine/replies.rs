@@ -43,6 +43,13 @@ impl Engine {
         self.count_reply(now, &permit, reply, &outcome);
         self.teach(now, &permit, reply, &outcome);
         self.tell_account(now, permit.account, &outcome);
+        if let Reply::Said {
+            allows: Some(allows),
+            ..
+        } = reply
+        {
+            self.obey(now, permit.account, allows);
+        }
         self.tell_breakers(now, &permit, &outcome);
         let Some(key) = key else {
             return;
@@ -172,15 +179,13 @@ impl Engine {
     /// one that has all of it pause, for as long as its rule says.
     pub(super) fn tell_account(&mut self, now: &Now, id: AccountId, outcome: &Outcome) {
         if let Some(wait) = outcome.blocks_account_for() {
-            self.note_block(now, id, wait);
-            self.tell_fleet(id, wait);
-            let until = now.mono + wait;
             if outcome.asked.is_some()
                 && let Some(account) = self.counter.desk.account_mut(id)
             {
+                let until = now.mono + wait;
                 account.asked_until = account.asked_until.max(Some(until));
             }
-            self.counter.desk.block(now.mono, id, until);
+            self.block_account(now, id, wait);
         }
         if outcome.verdict == Verdict::Misconfigured
             && let Some(account) = self.counter.desk.account(id)
@@ -190,6 +195,13 @@ impl Engine {
             };
             self.counter.actions.push(Action::Alert { alert });
         }
+    }
+
+    /// Leaves an account alone for so long, here and in the whole fleet.
+    pub(super) fn block_account(&mut self, now: &Now, id: AccountId, wait: Nanos) {
+        self.note_block(now, id, wait);
+        self.tell_fleet(id, wait);
+        self.counter.desk.block(now.mono, id, now.mono + wait);
     }
 
     /// Has all nodes leave an account alone: the far end meant it, not us.

@@ -250,7 +250,7 @@ impl Policies {
 
     /// The limits of an account, whatever it sends: its own first.
     pub fn for_account(&self, account: &AccountSpec) -> Vec<Applied> {
-        let mut gathered = self.written_for(account);
+        let mut gathered = self.gathered_for(account);
         if !self.learnt.is_empty() {
             let account = Some((Scope::Account, account.id.clone()));
             self.add_learnt([account, None], &mut gathered);
@@ -258,8 +258,12 @@ impl Policies {
         gathered.into_limits()
     }
 
-    /// What is written of an account: with it, and in policies.
-    fn written_for(&self, account: &AccountSpec) -> Gathered {
+    /// The same without what is learnt beside the policies.
+    pub fn written_for(&self, account: &AccountSpec) -> Vec<Applied> {
+        self.gathered_for(account).into_limits()
+    }
+
+    fn gathered_for(&self, account: &AccountSpec) -> Gathered {
         let mut gathered = Gathered::new(self.headroom);
         let own = [(Scope::Account, account.id.clone())];
         for spec in &account.limits {
@@ -333,7 +337,7 @@ impl Policies {
 
     /// The rate of which a share is a share: none if nothing limits the account.
     fn account_rate(&self, account: &AccountSpec) -> Option<Rate> {
-        let limits = self.written_for(account).into_limits();
+        let limits = self.written_for(account);
         let own = limits.iter().filter(|limit| limit.key.scopes() == ACCOUNT);
         rule::rate_of(own.map(|limit| &limit.spec))
     }

@@ -173,6 +173,7 @@ fn what_the_far_end_asks_for_beats_the_rule() {
         enhanced: Some(Enhanced(4, 7, 1)),
         text: "Greylisted".into(),
         retry_after,
+        allows: None,
     };
     let rules = Rules::generic();
     let asked = rules.classify(None, &said(Some(Nanos::from_secs(7))), 1);
@@ -201,7 +202,9 @@ proptest! {
         attempts in any::<u16>(),
     ) {
         thread_local!(static RULES: Rules = Rules::generic());
-        let reply = Reply::Said { stage, code, enhanced, text: text.into(), retry_after: None };
+        let text = text.into();
+        let (retry_after, allows) = (None, None);
+        let reply = Reply::Said { stage, code, enhanced, text, retry_after, allows };
         let outcome = RULES.with(|rules| rules.classify(None, &reply, attempts));
         prop_assert_eq!(outcome.verdict == Verdict::Delivered, reply.is_accepted());
         if outcome.suppresses() {

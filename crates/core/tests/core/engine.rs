@@ -1,6 +1,7 @@
 //! What operators and callers ask of a running engine, each case by itself.
 
 mod accounts;
+mod allowed;
 mod changes;
 mod commands;
 mod explain;

@@ -118,6 +118,7 @@ impl World {
             enhanced: None,
             text: "".into(),
             retry_after: None,
+            allows: None,
         };
         self.answer(index, reply, true);
     }
