@@ -151,6 +151,7 @@ fn accepted() -> Reply {
         enhanced: None,
         text: "".into(),
         retry_after: None,
+        allows: None,
     }
 }
 

@@ -5,12 +5,13 @@
 //! [`destination`], [`message`], [`message_id`], [`flow`], [`account`] (the words); [`limit`],
 //! [`policy`] (what may be sent when), [`ledger`] (how a fleet shares it), [`adapt`]
 //! (how much of it the far end bears);
-//! [`schedule`] (who goes next), [`pool`] (through which account), [`pressure`] (what the others do while one is blocked); [`reply`], [`classify`], [`outcome`], [`retry`]
+//! [`schedule`] (who goes next), [`pool`] (through which account), [`pressure`] (what the others do while one is blocked); [`reply`], [`allowance`], [`classify`], [`outcome`], [`retry`]
 //! (what became of it), [`tally`] (how often), [`runbook`] (what to do when it is too often), [`warmup`] (how a new sender begins), [`suppression`] (who is not sent to any more), [`breaker`] (when to leave it alone); [`engine`] ties them together; [`throttle`]
 //! lends the same limits to others.
 
 pub mod account;
 pub mod adapt;
+pub mod allowance;
 pub mod breaker;
 pub mod class;
 pub mod classify;

@@ -98,6 +98,8 @@ words! {
         Tenant = "tenant",
         /// The account or sending IP, at this destination.
         Account = "account",
+        /// The account or sending IP, wherever it sends: its provider said so.
+        WholeAccount = "whole_account",
         /// The domain that the message is sent from, at this destination.
         SendingDomain = "sending_domain",
         /// All that we send to this destination.
@@ -198,6 +200,8 @@ pub struct Outcome {
     /// The message itself waits exactly this long, if the far end or the rule
     /// says so.
     pub retry_after: Option<Nanos>,
+    /// How long the far end asked us to wait, in this very reply.
+    pub asked: Option<Nanos>,
     /// Whether the rule is one of the user's own: what it says is done to the
     /// letter.
     pub is_own: bool,
@@ -216,6 +220,7 @@ impl Outcome {
             alert: matches!(verdict, Verdict::Blocked | Verdict::Misconfigured),
             rule,
             retry_after: None,
+            asked: None,
             is_own: false,
         }
     }
@@ -225,8 +230,26 @@ impl Outcome {
     /// are left to the controller, which stops and asks with single messages.
     pub fn stops_for(&self) -> Option<Nanos> {
         let is_meant = self.is_own || self.class == ReplyClass::Authentication;
+        let is_meant = is_meant && self.scope != ReplyScope::WholeAccount;
         self.lasts
             .filter(|_| is_meant && self.action == Reaction::Pause)
+    }
+
+    /// How long the account sends nothing at all, wherever to: as long as the
+    /// far end asked, or, where the whole account is to pause, as its rule says.
+    pub fn blocks_account_for(&self) -> Option<Nanos> {
+        match self.scope {
+            ReplyScope::Account => self.asked,
+            ReplyScope::WholeAccount => self
+                .asked
+                .or(self.lasts.filter(|_| self.action == Reaction::Pause)),
+            ReplyScope::Recipient
+            | ReplyScope::Message
+            | ReplyScope::Tenant
+            | ReplyScope::SendingDomain
+            | ReplyScope::Destination
+            | ReplyScope::Session => None,
+        }
     }
 
     /// Whether this recipient must not be tried again by any message.

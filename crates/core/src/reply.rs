@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::allowance::Allowance;
 use crate::time::Nanos;
 
 /// How far a delivery had come when the reply arrived. The same code means
@@ -56,6 +57,8 @@ pub enum Reply {
         text: Cow<'static, str>,
         /// How long the far end asked us to wait (`Retry-After`).
         retry_after: Option<Nanos>,
+        /// What it said that it takes from the account, where it said so.
+        allows: Option<Box<Allowance>>,
     },
     /// The connection failed before the message could have been taken.
     Network {
@@ -84,6 +87,7 @@ impl Reply {
             enhanced,
             text: Cow::Owned(rest.to_owned()),
             retry_after: None,
+            allows: None,
         }
     }
 

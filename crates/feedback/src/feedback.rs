@@ -123,6 +123,7 @@ impl Feedback {
             enhanced: enhanced.or(self.status),
             text: text.to_owned().into(),
             retry_after: None,
+            allows: None,
         })
     }
 

@@ -93,6 +93,7 @@ impl Answer {
                 enhanced: None,
                 text: Cow::Owned(cut(text).to_owned()),
                 retry_after: *retry_after,
+                allows: None,
             },
             Self::Network { text } => Reply::Network {
                 stage: Stage::Connect,

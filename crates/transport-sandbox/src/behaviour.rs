@@ -1,8 +1,10 @@
 //! What an account of the sandbox does.
 
+use outflow_core::allowance;
 use outflow_core::entropy::Entropy;
 use outflow_core::limit::spec::Rate;
-use outflow_core::time::Nanos;
+use outflow_core::reply::Reply;
+use outflow_core::time::{Nanos, Wall};
 
 use crate::answer::Answer;
 use crate::latency::Latency;
@@ -20,6 +22,8 @@ pub struct Behaviour {
     pub failures: Vec<Failure>,
     /// A rate that nobody was told of.
     pub hidden_rate: Option<HiddenRate>,
+    /// What all of its answers say of limits: names and values of headers.
+    pub headers: Vec<(String, String)>,
 }
 
 /// A share of the messages that is not taken.
@@ -43,6 +47,26 @@ pub struct HiddenRate {
 }
 
 impl Behaviour {
+    /// Says in an answer what the headers say. Who takes a message asks nobody
+    /// to wait.
+    pub(crate) fn tell(&self, now: Wall, reply: &mut Reply) {
+        if self.headers.is_empty() {
+            return;
+        }
+        let is_taken = reply.is_accepted();
+        let headers = self.headers.iter().map(|(name, value)| (&**name, &**value));
+        let heard = allowance::heard(now, headers);
+        if let Reply::Said {
+            retry_after,
+            allows,
+            ..
+        } = reply
+        {
+            *allows = heard.allows;
+            *retry_after = retry_after.or(heard.retry_after.filter(|_| !is_taken));
+        }
+    }
+
     /// Which failure, if any, strikes now.
     pub(crate) fn failure(&self, entropy: &mut Entropy) -> Option<&Answer> {
         if self.failures.is_empty() {

@@ -24,6 +24,7 @@ const TAKEN: Reply = Reply::Said {
     enhanced: Some(Enhanced(2, 0, 0)),
     text: Cow::Borrowed("sandbox accepted, nothing was sent"),
     retry_after: None,
+    allows: None,
 };
 
 /// What a sandbox is told once.
@@ -149,13 +150,14 @@ impl Sandbox {
             Some(hidden) if throttle => Some(&hidden.answer),
             _ => known.behaviour.failure(&mut self.entropy),
         };
-        let (reply, ends) = match refusal {
+        let (mut reply, ends) = match refusal {
             None => (TAKEN, false),
             Some(answer) => {
                 after = after + answer.delay();
                 (answer.reply(), answer.ends_connection())
             }
         };
+        known.behaviour.tell(now.wall, &mut reply);
         match (refusal.is_some(), throttle) {
             (true, true) => known.counts.throttled += 1,
             (true, false) => known.counts.failed += 1,

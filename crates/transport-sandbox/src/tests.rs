@@ -249,6 +249,45 @@ fn above_the_hidden_rate_it_refuses_and_says_for_how_long() {
 }
 
 #[test]
+fn it_says_of_limits_what_its_headers_say() {
+    let headers = [
+        ("RateLimit-Policy", "5;w=1"),
+        ("X-RateLimit-Remaining", "0"),
+        ("X-RateLimit-Reset", "7"),
+        ("Retry-After", "9"),
+    ];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut bench = Bench::new(Behaviour {
+        headers: headers.to_vec(),
+        ..failing(500, Answer::too_many_requests(None))
+    });
+    let replies: Vec<Reply> = (0..50).map(|_| bench.ask().1).collect();
+    let (mut taken, mut refused) = (0, 0);
+    for reply in replies {
+        let Reply::Said {
+            code,
+            retry_after,
+            allows,
+            ..
+        } = reply
+        else {
+            panic!("{reply:?}")
+        };
+        let allows = allows.expect("it says so");
+        assert_eq!(allows.rate, Some(Rate::per_second(5)));
+        let left = allows.left.expect("it says so");
+        assert_eq!((left.count, left.resets_in), (0, Nanos::from_secs(7)));
+        let wait = (code == 429).then(|| Nanos::from_secs(9));
+        assert_eq!(retry_after, wait, "who takes a message asks for no wait");
+        (taken, refused) = match code {
+            429 => (taken, refused + 1),
+            _ => (taken + 1, refused),
+        };
+    }
+    assert!(taken > 0 && refused > 0);
+}
+
+#[test]
 fn a_connection_is_over_after_421() {
     let mut bench = Bench::new(failing(1_000, Answer::too_many_mails()));
     bench.account.sessions = Sessions::default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outflow_core::destination::Destination;
 use outflow_core::engine::event::Event;
-use outflow_core::reply::Reply;
+use outflow_core::reply::{Enhanced, Reply};
 use outflow_mail::Keyring;
 use outflow_mail::address::Address;
 use outflow_ports::parcel::ParcelRef;
@@ -92,7 +92,8 @@ impl Session {
 
 /// Opens a connection for a destination. There is none if only messages can say
 /// to whom, if all of them are to be refused, or if what keeps us from connecting
-/// is the policy of one domain among others: its own messages are told so.
+/// is the policy of one domain among others: its own messages are told so. A
+/// server that takes no mail at all (RFC 7504) has them refused, too.
 async fn open(
     relay: &Prepared,
     berth: &Berth,
@@ -105,11 +106,25 @@ async fn open(
             match line::open(relay, hosts).await {
                 Ok(line) => Ok(Some(line)),
                 Err(unopened) if unopened.is_by_policy => Ok(None),
+                Err(unopened) if is_mute(relay, &unopened.reply) => Ok(None),
                 Err(unopened) => Err(unopened.reply),
             }
         }
         Err(Missing::Never(_) | Missing::Policy(_)) => Ok(None),
         Err(Missing::NotNow(why)) => Err(connect::unreachable(why)),
+    }
+}
+
+/// Whether a domain's own server said that it never takes mail. A relay that says
+/// so speaks for nobody else, and is asked again.
+fn is_mute(relay: &Prepared, reply: &Reply) -> bool {
+    let is_own = matches!(relay.target, Target::Exchangers(_));
+    let is_block = |enhanced: &Option<Enhanced>| matches!(enhanced, Some(Enhanced(_, 7, _)));
+    match reply {
+        Reply::Said { code, enhanced, .. } => {
+            is_own && matches!(code, 521 | 556) && !is_block(enhanced)
+        }
+        Reply::Network { .. } | Reply::Uncertain => false,
     }
 }
 

@@ -197,6 +197,7 @@ const fn scope_words(scope: ReplyScope) -> &'static str {
         ReplyScope::Message => "this message, whoever receives it",
         ReplyScope::Tenant => "the tenant whose content it is",
         ReplyScope::Account => "the account or sending IP, at this destination",
+        ReplyScope::WholeAccount => "the account or sending IP, wherever it sends",
         ReplyScope::SendingDomain => "the domain it is sent from, at this destination",
         ReplyScope::Destination => "all that we send to this destination",
         ReplyScope::Session => "this connection only",

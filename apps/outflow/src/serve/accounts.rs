@@ -117,6 +117,7 @@ fn behaviour(settings: &Sandbox) -> Behaviour {
         open_failures: 0,
         failures: settings.failures.iter().map(failure).collect(),
         hidden_rate: settings.hidden_rate.as_ref().map(hidden_rate),
+        headers: settings.headers.clone(),
     }
 }
 

@@ -118,3 +118,28 @@ fn a_pool_without_accounts_waits_once_an_account_is_configured() {
     assert_eq!(show(&mut client, &waits)["state"], "queued");
     server.stop();
 }
+
+/// An account whose provider says in the headers of its answers what it takes.
+#[test]
+fn a_rate_that_the_far_end_tells_is_kept_to() {
+    let place = Place::new("told");
+    place.configure(
+        "[[account]]\nid = \"main\"\ntransport = \"sandbox\"\nlimits = [\"1000/s\"]\n\
+         sandbox = { headers = [\"RateLimit-Policy: \\\"default\\\";q=50;w=1\"] }\n",
+    );
+    let server = place.start();
+    let mut client = server.client();
+    let ids: Vec<String> = (0..100).map(|_| submit(&mut client, json!({}))).collect();
+    let told = wait_for("the rate that was told", || {
+        let page = client.get("/api/v1/limits").unwrap().json();
+        let limits = page["limits"].as_array().cloned().unwrap_or_default();
+        let mut limits = limits.into_iter();
+        limits.find(|limit| limit["key"] == "account:main#learnt")
+    });
+    let sentence = told["learnt"]["sentence"].as_str().unwrap_or_default();
+    assert!(sentence.contains("50.00/s"), "{told}");
+    wait_for("all are delivered", || {
+        (delivered(&mut client, &ids) == ids.len()).then_some(())
+    });
+    server.stop();
+}

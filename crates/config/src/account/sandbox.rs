@@ -78,6 +78,8 @@ pub struct RawSandbox {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub headers: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<u32>,
 }
 
@@ -120,6 +122,8 @@ pub struct Sandbox {
     pub failures: Vec<Failure>,
     /// The rate that it does not tell.
     pub hidden_rate: Option<HiddenRate>,
+    /// What all of its answers say of limits: names and values of headers.
+    pub headers: Vec<(String, String)>,
     /// How many of the last messages it keeps.
     pub keep: u32,
 }
@@ -131,6 +135,7 @@ impl Default for Sandbox {
             latency: Latency::Constant(Nanos::ZERO),
             failures: Vec::new(),
             hidden_rate: None,
+            headers: Vec::new(),
             keep: KEEP,
         }
     }
@@ -176,6 +181,7 @@ impl Sandbox {
             latency: latency(raw, problems).unwrap_or(usual.latency),
             failures: failures(raw, problems),
             hidden_rate: hidden_rate(raw, problems),
+            headers: headers(raw, problems),
             keep: raw.keep.unwrap_or(usual.keep),
         }
     }
@@ -224,6 +230,22 @@ fn failures(raw: &RawSandbox, problems: &mut Problems) -> Vec<Failure> {
         problems.add("/sandbox/failures", "the shares make more than 100%");
     }
     failures
+}
+
+fn headers(raw: &RawSandbox, problems: &mut Problems) -> Vec<(String, String)> {
+    let mut headers = Vec::new();
+    for (i, line) in raw.headers.iter().flatten().enumerate() {
+        match line.split_once(':') {
+            Some((name, value)) if !name.trim().is_empty() => {
+                headers.push((name.trim().to_owned(), value.trim().to_owned()));
+            }
+            _ => problems.add(
+                format!("/sandbox/headers/{i}"),
+                "write a name and a value, as in \"RateLimit-Policy: 5;w=1\"",
+            ),
+        }
+    }
+    headers
 }
 
 fn share(written: &Written) -> Option<u32> {

@@ -10,6 +10,7 @@ const COUNT: Form = Form::Whole(0, u32::MAX as u64);
 const SESSIONS: Form = Form::Whole(1, 100_000);
 const LATENCY: Form = Form::Span(Nanos::ZERO, Nanos::from_secs(3_600));
 const PATH: Form = Form::Path;
+const HEADER: Form = Form::Text(300);
 
 /// The keys of an account.
 pub const ACCOUNT: &[Key] = &[
@@ -231,6 +232,13 @@ const SANDBOX: &[Key] = &[
         "How long that answer asks to wait (`Retry-After`). Without it, it does not say.",
     )
     .example("\"5s\""),
+    Key::new(
+        "headers",
+        Form::List(&HEADER, 16),
+        "What all of its answers say of limits, as an API would in its headers: `RateLimit-Policy`, `RateLimit`, `X-RateLimit-Remaining` and the like.",
+    )
+    .default("[]")
+    .example("[\"RateLimit-Policy: 5;w=1\"]"),
     Key::new(
         "keep",
         Form::Whole(0, 100_000),

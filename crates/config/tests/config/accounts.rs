@@ -175,6 +175,7 @@ fn a_sandbox_behaves_as_it_is_told() {
                 {"share": "0.1%", "kind": "uncertain"},
             ],
             "hidden_rate": "50/s burst 10", "over": 429, "retry_after": "1.5s", "keep": 7,
+            "headers": ["RateLimit-Policy: 5;w=1"],
         },
     }));
     assert!(account.is_sandbox());
@@ -201,15 +202,22 @@ fn a_sandbox_behaves_as_it_is_told() {
     };
     assert_eq!(retry_after, Some(Nanos::from_millis(1_500)));
     assert_eq!(sandbox.keep, 7);
+    let header = ("RateLimit-Policy".to_owned(), "5;w=1".to_owned());
+    assert_eq!(sandbox.headers, [header]);
 
     let wrong = complaints(json!({
         "id": "a", "transport": "sandbox",
         "sandbox": {
-            "latency": {"p50": "2s", "p99": "1s"}, "over": 421,
+            "latency": {"p50": "2s", "p99": "1s"}, "over": 421, "headers": ["nonsense"],
             "failures": [{"share": "60%", "kind": "rate"}, {"share": "60%", "kind": "full"}],
         },
     }));
-    let expected = ["/sandbox/latency/p99", "/sandbox/failures", "/sandbox/over"];
+    let expected = [
+        "/sandbox/latency/p99",
+        "/sandbox/failures",
+        "/sandbox/over",
+        "/sandbox/headers/0",
+    ];
     assert_eq!(pointers(&wrong), expected);
 }
 

@@ -229,19 +229,13 @@ impl Controller {
         before != (self.epoch, self.mode)
     }
 
-    /// The far end says outright what it allows. Limits are obeyed at once;
-    /// quotas stop the flow when they are used up and never scale it.
+    /// The far end says outright what it allows, and is obeyed at once. Who says
+    /// the same again says nothing.
     pub fn explicit(&mut self, now: &Now, said: Explicit) {
         let at = self.at(now);
         match said {
             Explicit::Wait(wait) => self.block.told_to_wait(at.tick.saturating_add(wait.0)),
-            Explicit::Left {
-                count: 0,
-                resets_in,
-            } => {
-                self.block.told_to_wait(at.tick.saturating_add(resets_in.0));
-            }
-            Explicit::Left { .. } => {}
+            Explicit::Rate(rate) if self.told() == Some(rate) => {}
             Explicit::Rate(rate) if rate.is_finite() && rate > 0.0 => {
                 self.told = rate;
                 self.good = self.good.min(rate);
@@ -252,6 +246,11 @@ impl Controller {
             }
             Explicit::Rate(_) => {}
         }
+    }
+
+    /// How many a second the far end said that it takes, if it said so.
+    pub fn told(&self) -> Option<f64> {
+        (self.told < NEVER_REFUSED).then_some(self.told)
     }
 
     /// What may be sent now.
@@ -439,8 +438,12 @@ impl Controller {
         matches!(self.mode, Mode::Pause | Mode::Block)
     }
 
-    /// What flows: the rate in force, less after a time of idling.
+    /// What flows: the rate in force, less after a time of idling. What a far
+    /// end says that it takes, it takes at once.
     fn flow(&self, tick: u64) -> f64 {
+        if self.rate >= self.told {
+            return self.rate;
+        }
         self.rate.min(self.surge.most(tick, self.rate))
     }
 

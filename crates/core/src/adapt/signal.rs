@@ -73,11 +73,4 @@ pub enum Explicit {
     Wait(crate::time::Nanos),
     /// So many a second are allowed (a provider's quota, `RateLimit-Policy`).
     Rate(f64),
-    /// So many are left until the count starts anew (`RateLimit-Remaining`).
-    Left {
-        /// How many.
-        count: u64,
-        /// In how long it starts anew.
-        resets_in: crate::time::Nanos,
-    },
 }

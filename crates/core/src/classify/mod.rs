@@ -150,6 +150,7 @@ impl Rules {
             .map_or(&self.unexpected, Rule::outcome)
             .clone();
         if let Some(asked) = asked_wait(reply) {
+            outcome.asked = Some(asked);
             outcome.retry_after = Some(asked);
             if outcome.action == Reaction::Pause {
                 outcome.lasts = Some(asked);

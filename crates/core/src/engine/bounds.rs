@@ -17,7 +17,7 @@ use crate::tally::Counter;
 use crate::time::Now;
 
 /// What is learnt of something that nothing else limits never exceeds this.
-const MOST: Rate = Rate::per_second(100_000);
+pub(super) const MOST: Rate = Rate::per_second(100_000);
 /// The slowest rate at which learning begins.
 const SLOWEST_START: f64 = 1.0 / 60.0;
 
@@ -74,7 +74,7 @@ impl Engine {
     }
 
     /// The slowest of the rates that hold for what `key` names anyway.
-    fn most_of(&self, key: &LimitKey) -> Option<Rate> {
+    pub(super) fn most_of(&self, key: &LimitKey) -> Option<Rate> {
         let mut parts = key.parts().iter();
         let to = parts.find_map(|(scope, name)| {
             let kind = scope.destination_kind()?;

@@ -10,7 +10,7 @@ use crate::account::AccountSpec;
 use crate::flow::FlowKey;
 use crate::handle::{AccountId, LaneId};
 use crate::name::Name;
-use crate::outcome::{Outcome, ReplyClass, Verdict};
+use crate::outcome::{Outcome, ReplyClass, ReplyScope, Verdict};
 use crate::policy::facet::Facet;
 use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
@@ -148,6 +148,20 @@ fn account_keys(spec: &AccountSpec) -> Vec<LimitKey> {
     keys.into_iter().flatten().collect()
 }
 
+/// Whether we are told that we send too fast. What one mailbox gets, and what
+/// one connection carries, say nothing of that.
+fn is_too_fast(outcome: &Outcome) -> bool {
+    let is_of_us = match outcome.scope {
+        ReplyScope::Tenant
+        | ReplyScope::Account
+        | ReplyScope::WholeAccount
+        | ReplyScope::SendingDomain
+        | ReplyScope::Destination => true,
+        ReplyScope::Recipient | ReplyScope::Message | ReplyScope::Session => false,
+    };
+    outcome.class == ReplyClass::Rate && outcome.verdict != Verdict::Delivered && is_of_us
+}
+
 /// Which counters a reply moves, and how many of them count.
 fn moved(reply: &Reply, outcome: &Outcome) -> ([Counter; MOVED_MAX], usize) {
     let mut moved = [Counter::Attempts; MOVED_MAX];
@@ -171,7 +185,7 @@ fn moved(reply: &Reply, outcome: &Outcome) -> ([Counter; MOVED_MAX], usize) {
             500..=599 => note(Counter::Reply5xx),
             _ => {}
         }
-        if outcome.class == ReplyClass::Rate && outcome.verdict != Verdict::Delivered {
+        if is_too_fast(outcome) {
             note(Counter::Reply429);
         }
     }
@@ -223,7 +237,11 @@ impl Engine {
         let Reply::Said { .. } = reply else {
             return;
         };
-        let (moved, len) = moved(reply, outcome);
+        let (mut moved, len) = moved(reply, outcome);
+        // No message was given back: those that wait go on waiting.
+        for counter in moved.iter_mut().filter(|it| **it == Counter::Bounced) {
+            *counter = Counter::Deferred;
+        }
         let Some(account) = self.counter.desk.account(account) else {
             return;
         };

@@ -8,9 +8,11 @@ use super::command::Tune;
 use super::learners::{Due, Told};
 use super::permits::Permit;
 use crate::adapt::Signal;
+use crate::destination::Destination;
 use crate::flow::FlowKey;
 use crate::handle::{AccountId, LaneId, LearnerId};
 use crate::limit::Limit;
+use crate::name::Name;
 use crate::outcome::{Outcome, ReplyScope};
 use crate::policy::applied::Applied;
 use crate::policy::facet::Facet;
@@ -28,11 +30,16 @@ const ASKED_LATELY: Nanos = Nanos::from_secs(15 * 60);
 const DESTINATION: ScopeSet = ScopeSet::of(&[Scope::Isp, Scope::Carrier, Scope::Push, Scope::Host]);
 const SENDER: ScopeSet = ScopeSet::of(&[Scope::Account, Scope::Ip, Scope::Brand]);
 
-/// Whether a reply that speaks of `scope` speaks of what these scopes name.
+/// Whether a reply that speaks of `scope` speaks of what these scopes name. What
+/// one destination says of a sender says nothing of that sender elsewhere.
 fn speaks_of(scope: ReplyScope, scopes: ScopeSet) -> bool {
+    let is_there = !scopes.and(ScopeSet::DESTINATIONS).is_empty();
     match scope {
-        ReplyScope::Account => !scopes.and(SENDER).is_empty(),
-        ReplyScope::SendingDomain => scopes.has(Scope::SenderDomain),
+        ReplyScope::Account => is_there && !scopes.and(SENDER).is_empty(),
+        ReplyScope::WholeAccount => {
+            !is_there && (scopes.has(Scope::Account) || scopes.has(Scope::Ip))
+        }
+        ReplyScope::SendingDomain => is_there && scopes.has(Scope::SenderDomain),
         ReplyScope::Tenant => scopes.has(Scope::Tenant),
         ReplyScope::Destination => scopes.len() == 1 && !scopes.and(DESTINATION).is_empty(),
         ReplyScope::Recipient | ReplyScope::Message | ReplyScope::Session => false,
@@ -43,6 +50,26 @@ fn speaks_of(scope: ReplyScope, scopes: ScopeSet) -> bool {
 pub(super) struct Refused {
     pub account: AccountId,
     pub key: Arc<FlowKey>,
+}
+
+impl Refused {
+    /// What is said of the whole account is said of no destination.
+    fn of(account: AccountId, key: &Arc<FlowKey>, scope: ReplyScope) -> Self {
+        match scope {
+            ReplyScope::WholeAccount => Self::anywhere(account),
+            _ => Self {
+                account,
+                key: Arc::clone(key),
+            },
+        }
+    }
+
+    /// An account, wherever it sends.
+    pub fn anywhere(account: AccountId) -> Self {
+        let nobody = Destination::unresolved(Name::from(""));
+        let key = Arc::new(FlowKey::to(nobody));
+        Self { account, key }
+    }
 }
 
 impl Engine {
@@ -82,10 +109,7 @@ impl Engine {
         }
         let learner = heard.or_else(|| {
             let flow = self.counter.flows.get(permit.flow)?;
-            let refused = Refused {
-                account: permit.account,
-                key: Arc::clone(&flow.key),
-            };
+            let refused = Refused::of(permit.account, &flow.key, outcome.scope);
             let id = self.begin_learning(now, &refused, outcome.scope, is_held)?;
             let learners = &mut self.counter.maker.learners;
             learners.replied(now, id, permit.sent_at, signal);
@@ -110,7 +134,10 @@ impl Engine {
         };
         let signal = self.signal(now, account, outcome, code);
         // Nobody has said yet who sends, or for whom.
-        let is_known = matches!(outcome.scope, ReplyScope::Account | ReplyScope::Destination);
+        let is_known = matches!(
+            outcome.scope,
+            ReplyScope::Account | ReplyScope::WholeAccount | ReplyScope::Destination
+        );
         // Who cannot log in only backs off: once the password is right, mail is
         // to flow at once.
         let is_login = stage == Stage::Auth && !outcome.is_own;
@@ -119,7 +146,7 @@ impl Engine {
             return;
         }
         let key = Arc::new(self.counter.desk.lane(lane).facts.clone());
-        let refused = Refused { account, key };
+        let refused = Refused::of(account, &key, outcome.scope);
         let is_held = stops_for.is_some();
         if let Some(id) = self.begin_learning(now, &refused, outcome.scope, is_held) {
             let learners = &mut self.counter.maker.learners;
@@ -133,7 +160,8 @@ impl Engine {
     /// What a reply says about the rate. Where the far end says for how long to
     /// stay away, that is done and says it all. If it must say so again soon, it
     /// counts as refused too; but only to the first that hears it, since the
-    /// others were on their way already.
+    /// others were on their way already. An account that is to pause has used
+    /// something up, and that is no matter of the rate either.
     fn signal(&self, now: &Now, account: AccountId, outcome: &Outcome, code: u16) -> Signal {
         let signal = Signal::of(outcome, code);
         let account = self.counter.desk.account(account);
@@ -142,13 +170,17 @@ impl Engine {
             account.blocked_until.is_none() && lately.is_some_and(|since| since < ASKED_LATELY)
         });
         match signal {
-            Signal::Refused { .. } if outcome.retry_after.is_some() && !is_again => Signal::Silent,
+            Signal::Refused { .. } if outcome.asked.is_some() => match is_again {
+                true => signal,
+                false => Signal::Silent,
+            },
+            Signal::Refused { .. } if outcome.blocks_account_for().is_some() => Signal::Silent,
             signal => signal,
         }
     }
 
     /// Begins to learn the rate of whatever a reply speaks of.
-    fn begin_learning(
+    pub(super) fn begin_learning(
         &mut self,
         now: &Now,
         refused: &Refused,
@@ -180,10 +212,14 @@ impl Engine {
 
     /// What a reply spoke of has one more limit.
     fn relimit(&mut self, now: &Now, refused: &Refused, scope: ReplyScope) {
-        if scope == ReplyScope::Account {
-            self.limit_pairs(now, refused);
-        } else {
-            self.review_flows();
+        match scope {
+            ReplyScope::Account => self.limit_pairs(now, refused),
+            ReplyScope::WholeAccount => {
+                let (counter, id) = (&mut self.counter, refused.account);
+                let (policies, maker) = (&counter.policies, &mut counter.maker);
+                counter.desk.relimit_account(now, id, policies, maker);
+            }
+            _ => self.review_flows(),
         }
     }
 
@@ -205,18 +241,23 @@ impl Engine {
     /// What a reply of this scope speaks of.
     pub(super) fn parts_of(&self, refused: &Refused, scope: ReplyScope) -> Option<Vec<Part>> {
         let key = &refused.key;
-        let to = Scope::of_destination(key.destination.kind)?;
-        let to = (to, key.destination.name.clone());
+        let to = || {
+            let scope = Scope::of_destination(key.destination.kind)?;
+            Some((scope, key.destination.name.clone()))
+        };
+        let account = || {
+            let account = self.counter.desk.account(refused.account)?;
+            Some((Scope::Account, account.spec.id.clone()))
+        };
         match scope {
-            ReplyScope::Account => {
-                let account = self.counter.desk.account(refused.account)?;
-                Some(vec![(Scope::Account, account.spec.id.clone()), to])
-            }
+            ReplyScope::Account => Some(vec![account()?, to()?]),
+            ReplyScope::WholeAccount => Some(vec![account()?]),
             ReplyScope::SendingDomain => {
-                Some(vec![(Scope::SenderDomain, key.sender_domain.clone()?), to])
+                let domain = key.sender_domain.clone()?;
+                Some(vec![(Scope::SenderDomain, domain), to()?])
             }
             ReplyScope::Tenant => Some(vec![(Scope::Tenant, key.tenant.clone())]),
-            ReplyScope::Destination => Some(vec![to]),
+            ReplyScope::Destination => Some(vec![to()?]),
             ReplyScope::Recipient | ReplyScope::Message | ReplyScope::Session => None,
         }
     }

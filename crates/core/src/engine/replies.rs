@@ -44,6 +44,13 @@ impl Engine {
         self.count_reply(now, &permit, reply, &outcome);
         self.teach(now, &permit, reply, &outcome);
         self.tell_account(now, permit.account, &outcome);
+        if let Reply::Said {
+            allows: Some(allows),
+            ..
+        } = reply
+        {
+            self.obey(now, permit.account, allows);
+        }
         self.tell_breakers(now, &permit, &outcome);
         let Some(key) = key else {
             return;
@@ -79,7 +86,11 @@ impl Engine {
         let settings = &self.counter.settings;
         let policy = settings.retry.for_message(key.channel, key.class);
         let asked = policy.decide(now, head, outcome, settings.on_uncertain);
-        let is_asked = outcome.scope == ReplyScope::Account && outcome.retry_after.is_some();
+        let is_of_account = matches!(
+            outcome.scope,
+            ReplyScope::Account | ReplyScope::WholeAccount
+        );
+        let is_asked = is_of_account && outcome.asked.is_some();
         if !is_asked || !self.counter.desk.has_another(permit.account) {
             return asked;
         }
@@ -172,19 +183,25 @@ impl Engine {
         }
     }
 
-    /// A reply that speaks of the account blocks it for as long as was asked.
+    /// A reply that speaks of the account blocks it for as long as was asked;
+    /// one that has all of it pause, for as long as its rule says.
     pub(super) fn tell_account(&mut self, now: &Now, id: AccountId, outcome: &Outcome) {
-        if outcome.scope == ReplyScope::Account
-            && let Some(wait) = outcome.retry_after
-        {
-            self.note_block(now, id, wait);
-            self.tell_fleet(id, wait);
-            let until = now.mono + wait;
-            if let Some(account) = self.counter.desk.account_mut(id) {
+        if let Some(wait) = outcome.blocks_account_for() {
+            if outcome.asked.is_some()
+                && let Some(account) = self.counter.desk.account_mut(id)
+            {
+                let until = now.mono + wait;
                 account.asked_until = account.asked_until.max(Some(until));
             }
-            self.counter.desk.block(now.mono, id, until);
+            self.block_account(now, id, wait);
         }
+    }
+
+    /// Leaves an account alone for so long, here and in the whole fleet.
+    pub(super) fn block_account(&mut self, now: &Now, id: AccountId, wait: Nanos) {
+        self.note_block(now, id, wait);
+        self.tell_fleet(id, wait);
+        self.counter.desk.block(now.mono, id, now.mono + wait);
     }
 
     /// Has all nodes leave an account alone: the far end meant it, not us.

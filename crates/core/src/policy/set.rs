@@ -261,6 +261,20 @@ impl Policies {
 
     /// The limits of an account, whatever it sends: its own first.
     pub fn for_account(&self, account: &AccountSpec) -> Vec<Applied> {
+        let mut gathered = self.gathered_for(account);
+        if !self.learnt.is_empty() {
+            let account = Some((Scope::Account, account.id.clone()));
+            self.add_learnt([account, None], &mut gathered);
+        }
+        gathered.into_limits()
+    }
+
+    /// The same without what is learnt beside the policies.
+    pub fn written_for(&self, account: &AccountSpec) -> Vec<Applied> {
+        self.gathered_for(account).into_limits()
+    }
+
+    fn gathered_for(&self, account: &AccountSpec) -> Gathered {
         let mut gathered = Gathered::new(self.headroom);
         let own = [(Scope::Account, account.id.clone())];
         for spec in &account.limits {
@@ -269,7 +283,7 @@ impl Policies {
         for rule in self.rules(&self.account_facts(account), |role| role == Role::Account) {
             rule.yield_limits(&mut gathered);
         }
-        gathered.into_limits()
+        gathered
     }
 
     /// The limits of an account at a destination. Of the flow only pool and
@@ -334,7 +348,7 @@ impl Policies {
 
     /// The rate of which a share is a share: none if nothing limits the account.
     fn account_rate(&self, account: &AccountSpec) -> Option<Rate> {
-        let limits = self.for_account(account);
+        let limits = self.written_for(account);
         let own = limits.iter().filter(|limit| limit.key.scopes() == ACCOUNT);
         rule::rate_of(own.map(|limit| &limit.spec))
     }

@@ -1,11 +1,13 @@
 //! What operators and callers ask of a running engine, each case by itself.
 
 mod accounts;
+mod allowed;
 mod changes;
 mod commands;
 mod explain;
 mod heads;
 mod learning;
+mod scopes;
 mod views;
 
 use std::collections::{BTreeMap, VecDeque};

@@ -81,6 +81,7 @@ fn said(code: u16, retry_after: Option<Nanos>) -> Reply {
         enhanced: None,
         text: "".into(),
         retry_after,
+        allows: None,
     }
 }
 

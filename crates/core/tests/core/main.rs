@@ -4,6 +4,7 @@
 
 mod accounts;
 mod adapt;
+mod allowance;
 mod breaker;
 mod classify;
 mod engine;

@@ -327,6 +327,7 @@ fn a_dead_letter_says_what_happened_and_stays_small() {
         enhanced: Some(Enhanced(4, 3, 0)),
         text: ("x".to_owned() + &"\u{20AC}".repeat(400)).into(),
         retry_after: None,
+        allows: None,
     };
     let error = LastError::of(&reply, &deferred());
     assert_eq!(

@@ -1,6 +1,7 @@
 //! Mail straight to the servers of each domain.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -184,6 +185,42 @@ fn who_takes_no_mail_is_refused_by_a_reply() {
         assert!(became.reply.is_accepted(), "and the session lives");
         assert_eq!(one.taken().len(), 1);
     }
+}
+
+/// A server that says this to everybody, and hangs up.
+fn saying(line: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let _ = stream.and_then(|mut stream| stream.write_all(line.as_bytes()));
+        }
+    });
+    port
+}
+
+fn to_host_saying(line: &'static str) -> World {
+    let Setting { world, zones, .. } = setting(Some("mute.example"));
+    let hosts = vec![exchanger("mute.example", saying(line))];
+    let mut zone = zones.0.lock().unwrap();
+    zone.domains.insert("mute.example".to_owned(), Ok(hosts));
+    drop(zone);
+    world
+}
+
+/// Whether the session was opened for it or was there already, its messages are
+/// told the same.
+#[test]
+fn a_server_that_never_takes_mail_refuses_messages_and_not_the_session() {
+    let mut world = to_host_saying("521 mute.example does not accept mail\r\n");
+    world.ready(0);
+    let became = world.send(0, simple("user@mute.example"));
+    let text = "mute.example does not accept mail";
+    assert_eq!(became.reply, Reply::said(Stage::Greeting, 521, text));
+    // A block says something of us, and nothing of the messages.
+    let mut world = to_host_saying("521 5.7.1 Access denied\r\n");
+    let text = "5.7.1 Access denied";
+    assert_eq!(world.refused(0), Reply::said(Stage::Greeting, 521, text));
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl Desk {
 /// What the pool must know of an account's sessions.
 fn caps_of(spec: &AccountSpec, policies: &Policies) -> SessionCaps {
     let slowest = policies
-        .for_account(spec)
+        .written_for(spec)
         .iter()
         .filter_map(|applied| applied.spec.shape().rate)
         .map(|rate| {

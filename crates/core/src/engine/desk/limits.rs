@@ -25,8 +25,9 @@ impl Desk {
     ) {
         if let Some(account) = self.account(id) {
             let applied = policies.for_account(&account.spec);
-            self.set_floor(id, &applied);
-            self.set_slots(id, &applied);
+            let written = policies.written_for(&account.spec);
+            self.set_floor(id, &written);
+            self.set_slots(id, &written);
             self.assign(now, Owner::Account(id), applied, maker);
         }
     }

@@ -4,7 +4,9 @@ use super::world::{World, secs};
 use outflow_core::account::AccountSpec;
 use outflow_core::engine::event::Event;
 use outflow_core::handle::{FlowId, SessionRef};
+use outflow_core::policy::key::LimitKey;
 use outflow_core::reply::{Reply, Stage};
+use outflow_core::tally::{Counter, Window};
 
 const TOO_MANY: &str = "4.7.0 Too many connections from your host";
 
@@ -181,4 +183,25 @@ fn a_block_at_the_door_stops_the_account_there() {
     assert!(learnt.mode.is_stop(), "{}", learnt.sentence);
     // It asks again now and then, more rarely than after a mere failure.
     assert!((2..30).contains(&opened), "{opened} connects in an hour");
+}
+
+/// Nobody's message was given back: the door was shut to all of them.
+#[test]
+fn a_door_that_is_shut_for_good_bounces_nobody() {
+    let (mut world, _) = world(5);
+    let mut opened = 0;
+    for _ in 0..60 {
+        while let Some(&(_, session)) = world.opened.get(opened) {
+            opened += 1;
+            let text = "mx.example.com does not accept mail";
+            let reply = Box::new(Reply::said(Stage::Greeting, 521, text));
+            world.step(Event::SessionRefused { session, reply });
+        }
+        world.run(secs(1), false);
+    }
+    let key: LimitKey = "isp:google".parse().unwrap();
+    let tally = world.engine.tally(&key).expect("it was counted");
+    let count = |counter| tally.count(world.now.mono, Window::FiveMinutes, counter);
+    assert!(count(Counter::Deferred) > 0);
+    assert_eq!(count(Counter::Bounced), 0);
 }

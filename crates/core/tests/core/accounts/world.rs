@@ -122,6 +122,7 @@ impl World {
             enhanced: None,
             text: "".into(),
             retry_after: None,
+            allows: None,
         };
         self.answer(index, reply, true);
     }

@@ -43,25 +43,6 @@ fn greylist_connection_and_recipient_replies_never_change_the_rate() {
 }
 
 #[test]
-fn quotas_are_never_scaled() {
-    let mut controller = seek(10.0, 10.0);
-    let left = |count| Explicit::Left {
-        count,
-        resets_in: Nanos(HOUR),
-    };
-    controller.explicit(&at(0), left(5));
-    assert_eq!(
-        controller.rate(&at(0)),
-        10.0,
-        "what is left of a quota is no rate"
-    );
-    controller.explicit(&at(0), left(0));
-    assert_eq!(controller.pace(&at(1)), Pace::Stop(Mono(HOUR)));
-    assert!(matches!(controller.pace(&at(HOUR)), Pace::Flow(_)));
-    assert_eq!(controller.limit(), 10.0, "and no slower afterwards");
-}
-
-#[test]
 fn what_the_far_end_says_is_obeyed() {
     let mut controller = seek(10.0, 100.0);
     controller.explicit(&at(0), Explicit::Wait(Nanos(90 * SECOND)));
@@ -79,6 +60,9 @@ fn what_the_far_end_says_is_obeyed() {
         assert!(it.limit() <= 4.0)
     });
     assert_eq!(controller.limit(), 4.0, "and not tried beyond");
+    let before = controller;
+    controller.explicit(&at(4 * HOUR), Explicit::Rate(4.0));
+    assert_eq!(controller, before, "the same again says nothing");
     controller.explicit(&at(4 * HOUR), Explicit::Rate(500.0));
     assert_eq!(
         controller.limit(),

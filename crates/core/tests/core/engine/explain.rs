@@ -104,6 +104,7 @@ fn a_blocked_account_is_named_with_its_time() {
             enhanced: None,
             text: "Too Many Requests".into(),
             retry_after: Some(wait),
+            allows: None,
         },
     );
     desk.queue(flow, 2..=2);

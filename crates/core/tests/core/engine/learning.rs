@@ -16,23 +16,23 @@ use std::sync::Arc;
 
 use super::*;
 
-const SECOND: u64 = 1_000_000_000;
-const PAIR: &str = "account:main/isp:google#learnt";
+pub(super) const SECOND: u64 = 1_000_000_000;
+pub(super) const PAIR: &str = "account:main/isp:google#learnt";
 
 /// A far end that takes so many a second, and refuses the rest with these words.
-struct Hidden {
+pub(super) struct Hidden {
     per_second: f64,
     burst: f64,
     tokens: f64,
     at: Mono,
     said: (u16, &'static str),
     /// What was taken and what was refused.
-    taken: u64,
-    refused: u64,
+    pub(super) taken: u64,
+    pub(super) refused: u64,
 }
 
 impl Hidden {
-    fn new(per_second: f64, said: (u16, &'static str)) -> Self {
+    pub(super) fn new(per_second: f64, said: (u16, &'static str)) -> Self {
         let burst = (per_second / 5.0).max(2.0);
         Self {
             per_second,
@@ -45,7 +45,7 @@ impl Hidden {
         }
     }
 
-    fn answer(&mut self, now: Mono) -> Reply {
+    pub(super) fn answer(&mut self, now: Mono) -> Reply {
         let passed = now.since(self.at).as_secs_f64();
         self.at = now;
         self.tokens = (self.tokens + passed * self.per_second).min(self.burst);
@@ -59,7 +59,7 @@ impl Hidden {
     }
 }
 
-const TOO_FAST: (u16, &str) = (
+pub(super) const TOO_FAST: (u16, &str) = (
     421,
     "4.7.28 Gmail has detected an unusual rate of unsolicited mail originating from your IP address",
 );
@@ -71,7 +71,7 @@ const DOMAIN_TOO_FAST: (u16, &str) = (
 
 impl Desk {
     /// Time passes, and everything that is sent is answered 20 ms later.
-    fn run(&mut self, span: Nanos, mut answer: impl FnMut(Mono, &Delivery) -> Reply) {
+    pub(super) fn run(&mut self, span: Nanos, mut answer: impl FnMut(Mono, &Delivery) -> Reply) {
         let end = self.now.mono + span;
         let mut answered = self.deliveries.len();
         let mut due: VecDeque<(Mono, Delivery)> = VecDeque::new();
@@ -101,7 +101,7 @@ impl Desk {
         assert!(answered > 0, "nothing was sent");
     }
 
-    fn learnt(&self, key: &str) -> Option<outflow_core::engine::view::LearntView> {
+    pub(super) fn learnt(&self, key: &str) -> Option<outflow_core::engine::view::LearntView> {
         let key: LimitKey = key.parse().unwrap();
         let views = self.engine.limit_views(&self.now);
         views.into_iter().find(|view| *view.key == key)?.learnt
@@ -126,7 +126,7 @@ impl Desk {
 }
 
 /// One account, one flow to google, far more messages than can be sent.
-fn flooded() -> (Desk, FlowId) {
+pub(super) fn flooded() -> (Desk, FlowId) {
     let mut desk = Desk::new(Policies::default());
     desk.set_account(account("main", &["50/s"]));
     let mut key = FlowKey::to(Destination::isp("google"));
@@ -350,7 +350,7 @@ fn no_cost_is_too_large_for_what_was_learnt() {
 }
 
 /// What was known when the process stopped, so long ago.
-fn again(desk: &Desk, downtime: Nanos) -> Desk {
+pub(super) fn again(desk: &Desk, downtime: Nanos) -> Desk {
     let start = Start::Again {
         limits: BTreeMap::new(),
         holds: BTreeMap::new(),
