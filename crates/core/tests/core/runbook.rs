@@ -12,6 +12,7 @@ const GOOGLE: &str = "isp:google";
 struct Counted<'a> {
     tally: &'a Tally,
     now: Mono,
+    has_rate: bool,
 }
 
 impl Reading for Counted<'_> {
@@ -24,7 +25,7 @@ impl Reading for Counted<'_> {
     }
 
     fn has_rate(&self) -> bool {
-        true
+        self.has_rate
     }
 }
 
@@ -35,6 +36,7 @@ struct Scene {
     tally: Tally,
     secs: u64,
     canary: Option<Answered>,
+    has_rate: bool,
     done: Vec<(u64, Step)>,
     last: Option<Incident>,
 }
@@ -42,14 +44,22 @@ struct Scene {
 impl Scene {
     fn new(settings: Settings) -> Self {
         Self {
-            book: Runbook::new(settings.clone(), []),
+            book: Runbook::new(settings.clone(), [], Wall(0)),
             settings,
             tally: Tally::default(),
             secs: 0,
             canary: None,
+            has_rate: true,
             done: Vec::new(),
             last: None,
         }
+    }
+
+    /// Another process goes on with what was last written down. It has counted
+    /// nothing yet.
+    fn restart(&mut self) {
+        self.book = Runbook::new(self.settings.clone(), self.last.clone(), self.now());
+        self.tally = Tally::default();
     }
 
     /// Sends so many a second for so long, of which `refused` in a hundred are
@@ -77,6 +87,7 @@ impl Scene {
         let reading = Counted {
             tally: &self.tally,
             now,
+            has_rate: self.has_rate,
         };
         let canaries = self.canary.map(|it| (GOOGLE.to_owned(), it));
         let canaries = BTreeMap::from_iter(canaries);
@@ -313,6 +324,92 @@ fn somebody_can_end_it() {
     let steps = [Step::Resume, Step::Return, Step::Lift, Step::Close];
     assert_eq!(due.steps, steps);
     assert!(scene.incident().is_none());
+    // It goes on all the same: who ended it knows.
+    scene.send(3_600, 10, 20);
+    assert!(scene.incident().is_none(), "not before all was quiet");
+    scene.send(600, 10, 0);
+    scene.send(120, 10, 20);
+    assert_eq!(scene.incident().unwrap().id, id + 1, "but then");
+}
+
+#[test]
+fn leave_to_act_that_is_taken_away_holds_for_what_is_under_way() {
+    let mut scene = Scene::new(all());
+    scene.send(120, 10, 20);
+    scene.settings.act = false;
+    scene.restart();
+    scene.send(2 * 3_600, 10, 20);
+    assert_eq!(scene.rates().len(), 1, "no cut: {:?}", scene.rates());
+    // It still comes back, and does not go down again.
+    scene.send(3_000, 10, 0);
+    let before = scene.incident().unwrap().rate_permille;
+    assert_eq!(scene.incident().unwrap().state, State::Recovering);
+    scene.send(300, 10, 30);
+    let incident = scene.incident().unwrap();
+    assert_eq!(
+        (incident.state, incident.rate_permille),
+        (State::Mitigating, before),
+        "it waits"
+    );
+    assert!(incident.lines.last().unwrap().why.contains("too fast"));
+    assert_eq!(scene.count(Step::Pause), 1);
+}
+
+#[test]
+fn without_a_rate_what_was_sent_is_cut() {
+    let mut scene = Scene::new(all());
+    scene.has_rate = false;
+    scene.send(600, 10, 0);
+    scene.send(60, 40, 20);
+    let incident = scene.incident().unwrap();
+    assert_eq!(
+        (incident.state, incident.rate_permille),
+        (State::Mitigating, 500)
+    );
+    let measured = incident.measured.unwrap().in_a_second();
+    // Looked at while the last minute was still filling up.
+    assert!((10.0..=40.0).contains(&measured), "{measured}");
+}
+
+/// What was counted is gone with the process: that all seems quiet then is no
+/// reason to send faster.
+#[test]
+fn a_restart_is_not_a_quiet_moment() {
+    let mut scene = Scene::new(all());
+    scene.send(120, 10, 20);
+    scene.send(1_500, 10, 0);
+    scene.restart();
+    let restarted = scene.secs;
+    scene.send(1_790, 10, 0);
+    assert_eq!(scene.rates().len(), 1, "not calm for 30 min yet");
+    scene.send(60, 10, 0);
+    assert_eq!(scene.incident().unwrap().state, State::Recovering);
+    assert_eq!(scene.rates().len(), 2);
+    assert!(scene.secs - restarted >= 1_800);
+    // The next step waits, since it is not quiet; a process that begins now
+    // hears that first.
+    scene.send(900, 200, 1);
+    assert_eq!(scene.rates().len(), 2, "{:?}", scene.rates());
+    scene.restart();
+    scene.send(590, 200, 1);
+    assert_eq!(scene.rates().len(), 2, "{:?}", scene.rates());
+    scene.send(60, 200, 1);
+    assert_eq!(scene.rates().len(), 2, "{:?}", scene.rates());
+    scene.send(400, 200, 0);
+    assert_eq!(scene.rates().len(), 3, "{:?}", scene.rates());
+}
+
+#[test]
+fn canaries_that_nobody_can_send_are_none() {
+    let mut scene = Scene::new(Settings {
+        canaries: [GOOGLE.to_owned()].into(),
+        ..all()
+    });
+    scene.canary = Some(Answered::Absent);
+    scene.send(120, 10, 20);
+    scene.send(3 * 3_600, 10, 0);
+    assert_eq!(scene.count(Step::Canary), 0);
+    assert_eq!(scene.count(Step::Close), 1);
 }
 
 #[test]
@@ -320,7 +417,7 @@ fn what_is_in_force_is_put_in_force_again_after_a_restart() {
     let mut scene = Scene::new(all());
     scene.send(120, 10, 20);
     let saved = scene.last.clone().unwrap();
-    let book = Runbook::new(scene.settings.clone(), [saved.clone()]);
+    let book = Runbook::new(scene.settings.clone(), [saved.clone()], scene.now());
     let due = book.standing(scene.now());
     assert_eq!(due.len(), 1);
     let until = saved.held_until.unwrap();
@@ -379,24 +476,37 @@ proptest! {
         }
     }
 
-    /// A process that goes on with what was saved does what the other would
-    /// have done.
+    /// A process that goes on with what was written down takes no step up before
+    /// its time, and none before it had the time to hear.
     #[test]
-    fn a_restart_changes_nothing(weather in weather(), at in 0_usize..12) {
+    fn a_restart_steps_up_no_sooner(weather in weather(), at in 0_usize..12) {
         let mut scene = Scene::new(all());
+        let mut restarted = None;
         for (i, (minutes, refused)) in weather.iter().enumerate() {
             if i == at {
-                let saved: Vec<Incident> = scene.book.incidents().cloned().collect();
-                let text = saved.clone();
-                let mut next = Runbook::new(scene.settings.clone(), text);
-                std::mem::swap(&mut scene.book, &mut next);
+                let last = scene.last.as_ref().filter(|it| it.state != State::Closed);
+                restarted = last.map(|last| (scene.secs, last.state));
+                scene.restart();
             }
             scene.send(minutes * 60, 20, *refused);
         }
-        let mut other = Scene::new(all());
-        for (minutes, refused) in weather {
-            other.send(minutes * 60, 20, refused);
+        let (mut rate, mut changed) = (1_000_u16, 0_u64);
+        for (at, step) in &scene.done {
+            let next = match *step {
+                Step::Slow { permille, .. } => permille,
+                Step::Lift => 1_000,
+                _ => continue,
+            };
+            if next > rate {
+                prop_assert!(next - rate <= 100 && at - changed >= 600);
+                if let Some((restarted, state)) = restarted.filter(|(since, _)| since < at) {
+                    let least = if state == State::Mitigating { 1_800 } else { 600 };
+                    prop_assert!(at - restarted >= least, "{at}: {restarted}");
+                }
+            }
+            if next != rate {
+                (rate, changed) = (next, *at);
+            }
         }
-        prop_assert_eq!(scene.done, other.done);
     }
 }
