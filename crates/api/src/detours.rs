@@ -11,11 +11,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use outflow_core::class::Class;
 use outflow_core::flow::FlowKey;
 use outflow_core::name::Name;
-
+use outflow_core::runbook::CANARY;
 use outflow_ports::intake::Submission;
 
-/// The tenant of canaries, which always go the usual way: it is what they try.
-pub const CANARY: &str = "canary";
 /// Everything goes.
 pub const WHOLE: u16 = 1_000;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
+use outflow_config::policy::text;
 use outflow_core::runbook::{AtAccount, Evidence, Heard, Incident, Line, State as IncidentState};
 use outflow_ports::registry::Kind;
 use serde::{Deserialize, Serialize};
@@ -112,6 +113,9 @@ pub struct IncidentView {
     rate_permille: u16,
     /// Whether its rates are cut.
     slowed: bool,
+    /// What was lately sent there when it began: what is cut where no policy has
+    /// a rate. Null if that was nothing.
+    measured: Option<String>,
     /// Whether classes that can wait are paused.
     paused: bool,
     /// Whether a share of critical messages goes another way.
@@ -200,6 +204,7 @@ impl From<Incident> for IncidentView {
             closed_at: incident.closed_at.map(Stamp),
             rate_permille: incident.rate_permille,
             slowed: incident.measures.slowed,
+            measured: incident.measured.map(text::rate),
             paused: incident.measures.paused,
             detoured: incident.measures.detoured,
             cooldown_until: incident.cooldown_until.map(Stamp),
@@ -291,8 +296,8 @@ pub async fn get(
     Ok(Json(found.into()))
 }
 
-/// Close an incident: all that is in force because of it goes, at once. If what
-/// it is about goes on, it is opened again.
+/// Close an incident: all that is in force because of it goes, at once. Another
+/// is opened there only after all was quiet once.
 #[utoipa::path(
     post,
     path = "/incidents/{id}/close",

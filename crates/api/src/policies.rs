@@ -248,11 +248,20 @@ pub(crate) fn patched(
                 ..StoredPolicy::default()
             })
         }
-        Some(_) => Ok(StoredPolicy {
-            over: merged(kept.over.as_ref(), patch)?,
-            base: kept.base,
-            step: 0,
-        }),
+        Some(_) => {
+            let mut over = kept.over;
+            if patch.contains_key("rate")
+                && let Some(over) = &mut over
+            {
+                // It belongs to the rate that it was written for.
+                over.max_rate = None;
+            }
+            Ok(StoredPolicy {
+                over: merged(over.as_ref(), patch)?,
+                base: kept.base,
+                step: 0,
+            })
+        }
         None => Ok(StoredPolicy {
             base: merged(base, patch)?,
             ..kept

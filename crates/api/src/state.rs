@@ -187,7 +187,7 @@ impl ApiState {
                 parts.control.pause(id, matches, until);
             }
         }
-        let runbooks = Runbooks::of(book.start(), &parts.registry.list(Kind::Incident)?);
+        let runbooks = Runbooks::of(book.start(), &parts.registry.list(Kind::Incident)?, now);
         let Bounds {
             held_bytes_max,
             requests_max,

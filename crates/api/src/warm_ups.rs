@@ -15,6 +15,8 @@ use outflow_config::valid::warm_up::WarmUp;
 use outflow_core::engine::explain::Obstacle;
 use outflow_core::limit::spec::LimitSpec;
 use outflow_core::name::Name;
+use outflow_core::policy::facet::Facet;
+use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::{Match, Pattern};
 use outflow_core::policy::scope::Scope;
 use outflow_core::tally::{Counter, Window};
@@ -117,9 +119,16 @@ pub async fn turn(state: &ApiState, now: Wall) -> Result<(), Problem> {
     }
     state.book.set_beside(beside(&all), now);
     let lanes = ask(|then| state.query.lanes(then)).await?;
-    for kept in &*all {
+    for kept in &mut *all {
         put_behind(state, kept);
-        overflow(state, kept, &lanes).await?;
+        let full: Vec<&LaneView> = lanes.iter().filter(|lane| is_full(kept, lane)).collect();
+        if full.is_empty() {
+            continue;
+        }
+        if kept.progress.note_full() {
+            keep(state, kept, now).await?;
+        }
+        overflow(state, kept, &full).await?;
     }
     Ok(())
 }
@@ -154,6 +163,13 @@ async fn save(
     if more.is_nothing() {
         return Ok(());
     }
+    keep(state, kept, now).await
+}
+
+/// Writes down how far a sender is.
+async fn keep(state: &ApiState, kept: &Kept, now: Wall) -> Result<(), Problem> {
+    let id = kept.warm_up.matches.to_string();
+    let value = json!(kept.progress).to_string();
     let registry = Arc::clone(&state.registry);
     on_disk(move || {
         let change = Change {
@@ -193,10 +209,7 @@ fn counted(state: &ApiState, warm_up: &WarmUp, tallies: &[TallyView]) -> Counted
             Some(place) => format!("account:{account}/{place}"),
             None => format!("account:{account}"),
         };
-        let same = |view: &&TallyView| {
-            key.parse()
-                .is_ok_and(|key: outflow_core::policy::key::LimitKey| *view.key == key)
-        };
+        let same = |view: &&TallyView| key.parse().is_ok_and(|key: LimitKey| *view.key == key);
         if let Some(view) = tallies.iter().find(same) {
             let count = |counter| view.count(SAMPLED, counter);
             all = all.plus(Counted {
@@ -243,25 +256,33 @@ fn put_behind(state: &ApiState, kept: &Kept) {
     }
 }
 
-/// Moves what waits at the limits of a warm-up to the pool that is warm.
-async fn overflow(state: &ApiState, kept: &Kept, lanes: &[LaneView]) -> Result<(), Problem> {
-    let (Some(to), Some(_)) = (warm_pool(state, kept), kept.limits()) else {
-        return Ok(());
-    };
+/// Whether a limit is one of those that the plan of a warm-up asks for. Others on
+/// the same sender, as its rate, open again soon: what waits there waits for it.
+fn is_of(kept: &Kept, key: &LimitKey) -> bool {
+    let terms = kept.warm_up.matches.terms().iter();
+    let own = terms.map(|(scope, pattern)| (*scope, pattern.as_str()));
+    let parts = key.parts().iter();
+    let parts = parts.map(|(scope, name)| (*scope, name.as_str()));
+    let limits = kept.limits().unwrap_or_default();
+    parts.eq(own) && limits.iter().any(|limit| Facet::of(limit) == *key.facet())
+}
+
+/// Whether messages of a lane wait at the limits of a warm-up.
+fn is_full(kept: &Kept, lane: &LaneView) -> bool {
     let is_ours = |obstacle: &Obstacle| match obstacle {
-        Obstacle::Limit { key, .. } => {
-            let terms = kept.warm_up.matches.terms().iter();
-            let own = terms.map(|(scope, pattern)| (*scope, pattern.as_str()));
-            key.parts()
-                .iter()
-                .map(|(scope, name)| (*scope, name.as_str()))
-                .eq(own)
-        }
+        Obstacle::Limit { key, .. } => is_of(kept, key),
         _ => false,
     };
+    lane.waiting.iter().sum::<u64>() > 0 && lane.waiting_on.iter().any(is_ours)
+}
+
+/// Moves what waits at the limits of a warm-up to the pool that is warm.
+async fn overflow(state: &ApiState, kept: &Kept, lanes: &[&LaneView]) -> Result<(), Problem> {
+    let Some(to) = warm_pool(state, kept) else {
+        return Ok(());
+    };
     for lane in lanes {
-        let waits = lane.waiting.iter().sum::<u64>() > 0;
-        if !waits || lane.pool == *to || !lane.waiting_on.iter().any(is_ours) {
+        if lane.pool == *to {
             continue;
         }
         let Ok(matches) = Match::from_pairs([("lane", lane.name.as_str())]) else {

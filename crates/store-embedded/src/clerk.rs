@@ -124,7 +124,8 @@ impl Desk {
                 while self.record.backlog() > BACKLOG_MAX {
                     self.record.wait_applied(u64::MAX, PATIENCE);
                 }
-                let kept = slice.iter().filter(|it| self.receipts.keeps(it.state));
+                let is_kept = |it: &&Finished| self.receipts.keeps(&it.key.tenant, it.state);
+                let kept = slice.iter().filter(is_kept);
                 let receipts = kept.map(|it| self.receipt(it)).collect();
                 if slices.peek().is_some() {
                     let before = slice.last().map_or(0, |it| it.end.position());

@@ -208,11 +208,11 @@ fn an_incident_goes_by_the_book_also_over_a_kill() {
     wait_state(&mut client, &low, "delivered");
     let heard = get(&mut client, "/incidents/1")["replies"].to_string();
     assert!(heard.contains("No such user"), "{heard}");
-    let shown = get(&mut client, "/policies/isp/google");
-    assert_eq!(
-        (&shown["rate"], &shown["base"]),
-        (&json!("1000/s"), &Value::Null)
-    );
+    // It is written down first, and lifted then.
+    wait_for("the base", || {
+        let shown = get(&mut client, "/policies/isp/google");
+        (shown["rate"] == "1000/s" && shown["base"].is_null()).then_some(())
+    });
     for action in [
         "incident.open",
         "incident.canary",

@@ -117,7 +117,9 @@ impl PolicyEntry {
                     let text = rate.text();
                     text.trim_end().ends_with("spaced")
                 });
+                let most = self.most_at(matches, ramping.rate, now);
                 over.rate = Some(written(ramping.rate, is_spaced).into());
+                over.max_rate = most.map(|most| written(most, false).into());
             }
             Phase::Over => return self.base.clone(),
         }
@@ -138,6 +140,30 @@ impl PolicyEntry {
             Some(before) => until + self.ramp.every.times(u64::from(before)),
         };
         self.raw_at(matches, told_at)
+    }
+
+    /// Up to what is learnt while the rate comes back: that comes back too, by
+    /// the same steps, and is never below the rate. None if nothing is learnt.
+    fn most_at(&self, matches: &Match, rate: RateOrShare, now: Wall) -> Option<RateOrShare> {
+        let base = self.base.as_ref().and_then(|base| most(base, matches));
+        let (over, until) = (self.over.as_ref()?, self.until(matches));
+        let held = self.base.clone().unwrap_or_default().overridden_by(over);
+        let now = match self.ramp.at(base, most(&held, matches), until, now) {
+            Phase::Ramping(ramping) => ramping.rate,
+            Phase::Holds | Phase::Over => base.or_else(|| most(&held, matches))?,
+        };
+        match (rate, now) {
+            (RateOrShare::Rate(rate), RateOrShare::Rate(most)) if most.slower(rate) == most => {
+                Some(RateOrShare::Rate(rate))
+            }
+            (RateOrShare::Rate(_), most) => Some(most),
+            (RateOrShare::Share { .. }, _) => None,
+        }
+    }
+
+    /// Until when the override holds as it was written.
+    fn until(&self, matches: &Match) -> Option<Wall> {
+        mitigation(self.over.as_ref()?, matches)?.until
     }
 
     /// What is enforced at this time.
@@ -187,6 +213,15 @@ fn rate(raw: &RawPolicy, matches: &Match) -> Option<RateOrShare> {
         ..RawPolicy::default()
     };
     bare.validate_about(matches).ok()?.policy.rate
+}
+
+/// Up to which rate a policy has its own learnt.
+fn most(raw: &RawPolicy, matches: &Match) -> Option<RateOrShare> {
+    let bare = RawPolicy {
+        rate: raw.max_rate.clone(),
+        ..RawPolicy::default()
+    };
+    rate(&bare, matches)
 }
 
 /// When and why an override holds. Fields that go together are checked

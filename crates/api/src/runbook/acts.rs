@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 use crate::detours::{Detour, Way};
 use axum::http::HeaderMap;
 use outflow_config::RawPolicy;
+use outflow_core::limit::spec::Rate;
 use outflow_core::policy::matcher::{Match, Pattern};
 use outflow_core::policy::policy::{Policy, RateOrShare};
 use outflow_core::policy::scope::Scope;
-use outflow_core::runbook::Incident;
+use outflow_core::runbook::{Incident, Runbook};
 use outflow_core::time::Wall;
 
 use super::{ACTOR, PLACES};
@@ -33,6 +34,13 @@ pub(super) struct Target {
 /// What stands before the reason of everything that an incident sets.
 fn mark(incident: &Incident) -> String {
     format!("incident {}: ", incident.id)
+}
+
+/// The number of the incident that gave this reason, if one did.
+fn number(reason: &str) -> Option<u64> {
+    let (number, _) = reason.strip_prefix("incident ")?.split_once(": ")?;
+    let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
+    number.parse().ok().filter(|_| is_plain)
 }
 
 fn reason(incident: &Incident) -> String {
@@ -89,8 +97,10 @@ impl Rated {
 }
 
 /// The policies whose rates speak of a destination. One about each of several
-/// (`*`) is overridden by one about this.
-pub(super) fn targets(state: &ApiState, place: &str) -> Vec<Target> {
+/// (`*`) is overridden by one about this. Where none has a rate, what was sent
+/// there when it began counts as one.
+fn targets(state: &ApiState, incident: &Incident) -> Vec<Target> {
+    let place = incident.destination.as_str();
     let Some((word, name)) = place.split_once(':') else {
         return Vec::new();
     };
@@ -134,7 +144,21 @@ pub(super) fn targets(state: &ApiState, place: &str) -> Vec<Target> {
             targets.push(target);
         }
     }
+    if targets.is_empty() {
+        targets.extend(incident.measured.and_then(|rate| measured(place, rate)));
+    }
     targets
+}
+
+/// What was sent to a destination, as if a policy said so.
+fn measured(place: &str, rate: Rate) -> Option<Target> {
+    let matches = Match::from_pairs([("destination", place)]).ok()?;
+    let raw = RawPolicy {
+        rate: Some(written(RateOrShare::Rate(rate), false).into()),
+        ..RawPolicy::default()
+    };
+    let base = raw.validate_about(&matches).ok()?.policy;
+    Some(Target { matches, base })
 }
 
 /// The same match about one destination.
@@ -153,22 +177,27 @@ fn narrowed(matches: &Match, scope: Scope, name: &str) -> Option<Match> {
 /// Holds a destination to a part of its rates.
 pub(super) async fn slow(
     state: &ApiState,
+    book: &Runbook,
     incident: &Incident,
     permille: u16,
     until: Wall,
 ) -> Result<(), Problem> {
     let until = until.max(state.clock.now() + outflow_core::time::Nanos::from_secs(1));
-    for Target { matches, base } in targets(state, &incident.destination) {
+    for Target { matches, base } in targets(state, incident) {
         let over = RawPolicy {
             rate: base
                 .rate
                 .map(|rate| written(part(rate, permille), base.spaced).into()),
+            // Without it, what is learnt would not hold.
+            max_rate: base
+                .max_rate
+                .map(|most| written(part(RateOrShare::Rate(most), permille), false).into()),
             burst: base.burst.map(|burst| scaled(burst, permille)),
             mitigation_reason: Some(reason(incident)),
             cooldown_until: Some(Stamp(until).to_string()),
             ..RawPolicy::default()
         };
-        if is_foreign(state, &matches) {
+        if is_foreign(state, book, incident, &matches) {
             continue;
         }
         policies::set(state, ACTOR, &matches, &HeaderMap::new(), |before| {
@@ -183,8 +212,9 @@ pub(super) async fn slow(
     Ok(())
 }
 
-/// Whether somebody else overrides a policy: that is left alone.
-fn is_foreign(state: &ApiState, matches: &Match) -> bool {
+/// Whether somebody else overrides a policy: that is left alone. What an incident
+/// that is over has left behind is not somebody else's.
+fn is_foreign(state: &ApiState, book: &Runbook, incident: &Incident, matches: &Match) -> bool {
     let snapshot = state.book.snapshot();
     let entry = snapshot.policies.get(matches);
     let over = entry
@@ -192,7 +222,8 @@ fn is_foreign(state: &ApiState, matches: &Match) -> bool {
         .and_then(|entry| entry.over.as_ref());
     over.is_some_and(|over| {
         let reason = over.mitigation_reason.as_deref().unwrap_or_default();
-        !reason.starts_with("incident ")
+        let is_ours = |number| number == incident.id || book.is_over(number);
+        !number(reason).is_some_and(is_ours)
     })
 }
 
@@ -268,6 +299,20 @@ pub(super) async fn pause(state: &ApiState, incident: &Incident) -> Result<(), P
 pub(super) async fn resume(state: &ApiState, incident: &Incident) -> Result<(), Problem> {
     for document in own_pauses(state, incident).await? {
         pauses::lift(state, ACTOR, &document, "pause.remove").await?;
+    }
+    Ok(())
+}
+
+/// Lifts pauses of incidents that are over: a process that ended could not.
+pub(super) async fn resume_left(state: &ApiState, book: &Runbook) -> Result<(), Problem> {
+    for document in pauses::documents(state).await? {
+        let is_left = Pause::of(&document).is_some_and(|(_, _, pause)| {
+            let reason = pause.reason.as_deref().unwrap_or_default();
+            pause.by == ACTOR && number(reason).is_some_and(|number| book.is_over(number))
+        });
+        if is_left {
+            pauses::lift(state, ACTOR, &document, "pause.remove").await?;
+        }
     }
     Ok(())
 }

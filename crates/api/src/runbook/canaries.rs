@@ -4,15 +4,14 @@
 //! critical, and judged by what became of them. What a process does not
 //! remember after a restart counts as not answered in time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::detours::CANARY;
 use outflow_config::valid::runbook::Canary;
 use outflow_core::class::Class;
 use outflow_core::message::{Seq, State};
 use outflow_core::name::Name;
-use outflow_core::runbook::Answered;
+use outflow_core::runbook::{Answered, CANARY, Runbook};
 use outflow_core::time::{Nanos, Wall};
 use outflow_mail::Address;
 use outflow_ports::draft::Draft;
@@ -28,7 +27,15 @@ const LIFE: Nanos = Nanos::from_secs(3_600);
 /// Canaries that were sent, by destination.
 #[derive(Debug, Default)]
 pub struct Canaries {
-    sent: BTreeMap<String, Vec<Seq>>,
+    sent: BTreeMap<String, Sent>,
+    /// Destinations whose canaries nobody can send.
+    absent: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Sent {
+    seqs: Vec<Seq>,
+    answer: Option<Answered>,
 }
 
 impl Canaries {
@@ -44,35 +51,65 @@ impl Canaries {
         };
         let submissions = draft(state, canary, now)?;
         let given = ask(|then| state.intake.submit(submissions, then)).await??;
-        let seqs = given.iter().map(|given| given.seq).collect();
-        self.sent.insert(destination.to_owned(), seqs);
+        let sent = Sent {
+            seqs: given.iter().map(|given| given.seq).collect(),
+            answer: None,
+        };
+        self.sent.insert(destination.to_owned(), sent);
         Ok(())
     }
 
-    /// What became of those that are answered, by destination; each is told once.
+    /// What became of those that are answered, by destination; told until nobody
+    /// waits for it any more.
     pub(super) async fn answered(
         &mut self,
         state: &ApiState,
     ) -> Result<BTreeMap<String, Answered>, Problem> {
-        let mut answered = BTreeMap::new();
-        for (place, seqs) in &self.sent {
-            let mut taken = 0;
-            for seq in seqs {
-                match became(state, *seq).await? {
-                    Some(Answered::Taken) => taken += 1,
-                    Some(Answered::Refused) => {
-                        answered.insert(place.clone(), Answered::Refused);
-                    }
-                    None => {}
-                }
-            }
-            if taken == seqs.len() {
-                answered.insert(place.clone(), Answered::Taken);
+        for sent in self.sent.values_mut() {
+            if sent.answer.is_none() {
+                sent.answer = together(state, &sent.seqs).await?;
             }
         }
-        self.sent.retain(|place, _| !answered.contains_key(place));
-        Ok(answered)
+        let answers = self.sent.iter();
+        let answers = answers.filter_map(|(place, sent)| Some((place.clone(), sent.answer?)));
+        let absent = self.absent.iter().cloned();
+        let absent = absent.map(|place| (place, Answered::Absent));
+        Ok(answers.chain(absent).collect())
     }
+
+    /// Forgets those whose answer nobody waits for.
+    pub(super) fn forget(&mut self, book: &Runbook) {
+        self.sent.retain(|place, _| book.awaits_canaries(place));
+    }
+
+    /// Looks whose canaries nobody can send. Those that are new, with the pool
+    /// that has no account.
+    pub(super) fn look(&mut self, state: &ApiState) -> Vec<(String, Name)> {
+        let canaries = state.book.start().runbook.canaries.iter();
+        let absent = canaries.filter(|(_, canary)| !state.book.has_pool(&canary.pool));
+        let absent: BTreeMap<&String, &Canary> = absent.collect();
+        let new = absent
+            .iter()
+            .filter(|(place, _)| !self.absent.contains(**place));
+        let new = new.map(|(place, canary)| ((*place).clone(), canary.pool.clone()));
+        let new: Vec<(String, Name)> = new.collect();
+        self.absent = absent.into_keys().cloned().collect();
+        new
+    }
+}
+
+/// What became of canaries that were sent together; none as long as that is
+/// open.
+async fn together(state: &ApiState, seqs: &[Seq]) -> Result<Option<Answered>, Problem> {
+    let mut taken = 0;
+    for seq in seqs {
+        match became(state, *seq).await? {
+            Some(Answered::Taken) => taken += 1,
+            Some(refused) => return Ok(Some(refused)),
+            None => {}
+        }
+    }
+    Ok((taken == seqs.len()).then_some(Answered::Taken))
 }
 
 /// What became of one canary; none as long as it is on its way. One that is put

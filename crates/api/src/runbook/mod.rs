@@ -5,12 +5,15 @@
 //! about it; after a restart all that is in force is put in force again.
 //!
 //! In reading order: this file (when it looks), `evidence` (what it finds out),
-//! `acts` (what it does), [`canaries`] (what it sends first).
+//! `acts` (what it does), [`canaries`] (what it sends first), `undone` (what it
+//! could not do yet).
 
 mod acts;
 pub mod canaries;
 mod evidence;
+mod undone;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outflow_core::policy::scope::Scope;
@@ -33,6 +36,7 @@ use crate::state::ApiState;
 use crate::warm_ups;
 use acts::Rated;
 use canaries::Canaries;
+use undone::{Undone, Unsaved};
 
 /// Who acts, in the audit.
 pub const ACTOR: &str = "rule:runbook";
@@ -50,6 +54,8 @@ pub struct Runbooks {
 struct AtWork {
     book: Runbook,
     canaries: Canaries,
+    /// What could not be done, by incident: tried again before each look.
+    undone: BTreeMap<u64, Undone>,
     /// Whether what is in force was put in force by this process.
     has_begun: bool,
 }
@@ -82,13 +88,14 @@ pub fn incident_of(document: &Document) -> Option<Incident> {
 
 impl Runbooks {
     /// Goes on where the last process was.
-    pub fn of(start: &StartValues, documents: &[Document]) -> Self {
+    pub fn of(start: &StartValues, documents: &[Document], now: Wall) -> Self {
         let course = start.runbook.course.clone();
         let saved = documents.iter().filter_map(incident_of);
         Self {
             at_work: Mutex::new(AtWork {
-                book: Runbook::new(course, saved),
+                book: Runbook::new(course, saved, now),
                 canaries: Canaries::default(),
+                undone: BTreeMap::new(),
                 has_begun: false,
             }),
         }
@@ -96,6 +103,38 @@ impl Runbooks {
 
     async fn lock(&self) -> MutexGuard<'_, AtWork> {
         self.at_work.lock().await
+    }
+}
+
+impl AtWork {
+    /// This is to be done, beside or instead of what was.
+    fn add(&mut self, undone: Undone) {
+        let id = undone.due.incident.id;
+        match self.undone.remove(&id) {
+            Some(before) => self.undone.insert(id, before.then(undone)),
+            None => self.undone.insert(id, undone),
+        };
+    }
+
+    /// Ends an incident once that is written down.
+    async fn end(
+        &mut self,
+        state: &ApiState,
+        actor: &str,
+        id: u64,
+        why: String,
+        now: Wall,
+    ) -> Result<Option<Incident>, Problem> {
+        let mut book = self.book.clone();
+        let Some(due) = book.close(id, now, why) else {
+            return Ok(None);
+        };
+        save(state, actor, &due, Unsaved::Audited, now).await?;
+        self.book = book;
+        let incident = due.incident.clone();
+        self.add(Undone::saved(due));
+        attend(state, self, id, now).await;
+        Ok(Some(incident))
     }
 }
 
@@ -122,9 +161,16 @@ pub async fn turn(state: &ApiState, now: Wall) -> Result<(), Problem> {
     let mut at_work = state.runbooks.lock().await;
     if !at_work.has_begun {
         for due in at_work.book.standing(now) {
-            carry_out(state, &mut at_work, &due, now).await;
+            at_work.add(Undone::saved(due));
+        }
+        if let Err(problem) = acts::resume_left(state, &at_work.book).await {
+            told(state, "what was paused could not be resumed", &problem);
         }
         at_work.has_begun = true;
+    }
+    let left: Vec<u64> = at_work.undone.keys().copied().collect();
+    for id in left {
+        attend(state, &mut at_work, id, now).await;
     }
     if !state.book.start().runbook.course.enabled {
         return switch_off(state, &mut at_work, now).await;
@@ -133,18 +179,52 @@ pub async fn turn(state: &ApiState, now: Wall) -> Result<(), Problem> {
     let rated = Rated::of(state);
     let readings = views.iter().filter_map(|it| counted(&rated, it));
     let readings: Vec<Counted<'_>> = readings.collect();
+    for (place, pool) in at_work.canaries.look(state) {
+        let text = format!(
+            "canaries of {place} go through the pool {pool}, which has no account: \
+             steps up go without them"
+        );
+        warn(state, &text);
+    }
     let answered = at_work.canaries.answered(state).await?;
-    for mut due in at_work.book.step(now, &readings, &answered) {
+    let dues = at_work.book.step(now, &readings, &answered);
+    let AtWork { canaries, book, .. } = &mut *at_work;
+    canaries.forget(book);
+    for mut due in dues {
         // Receipts come a moment after the messages: what was not there yet is
         // looked for again.
         let is_known = !due.incident.replies.is_empty() || due.incident.state == State::Closed;
         if due.steps.contains(&Step::Open) || !is_known {
             describe(state, &mut at_work, &mut due, &views).await;
         }
-        save(state, ACTOR, &due, now).await?;
-        carry_out(state, &mut at_work, &due, now).await;
+        let id = due.incident.id;
+        at_work.add(Undone::new(due, now));
+        attend(state, &mut at_work, id, now).await;
     }
     Ok(())
+}
+
+/// Writes down what is to be done about an incident, and does it. What fails is
+/// told, and tried again at the next look.
+async fn attend(state: &ApiState, at_work: &mut AtWork, id: u64, now: Wall) {
+    let Some(mut undone) = at_work.undone.remove(&id) else {
+        return;
+    };
+    if let Some(unsaved) = undone.unsaved {
+        if let Err(problem) = save(state, ACTOR, &undone.due, unsaved, now).await {
+            let what = format!("incident {id} could not be written down");
+            told(state, &what, &problem);
+            // Canaries are of no use later: they count as not answered.
+            undone.due.steps.retain(|step| *step != Step::Canary);
+            at_work.add(undone);
+            return;
+        }
+        undone.unsaved = None;
+    }
+    undone.due.steps = carry_out(state, at_work, &undone.due, now).await;
+    if !undone.due.steps.is_empty() {
+        at_work.add(undone);
+    }
 }
 
 /// What somebody switched off leaves nothing in force.
@@ -156,10 +236,7 @@ async fn switch_off(state: &ApiState, at_work: &mut AtWork, now: Wall) -> Result
         .collect();
     for id in open {
         let why = "the runbook is switched off".to_owned();
-        if let Some(due) = at_work.book.close(id, now, why) {
-            save(state, ACTOR, &due, now).await?;
-            carry_out(state, at_work, &due, now).await;
-        }
+        at_work.end(state, ACTOR, id, why, now).await?;
     }
     Ok(())
 }
@@ -185,12 +262,7 @@ pub async fn close(state: &ApiState, actor: &str, id: u64) -> Result<Option<Inci
     let mut at_work = state.runbooks.lock().await;
     let now = state.clock.now();
     let why = format!("closed by {actor}");
-    let Some(due) = at_work.book.close(id, now, why) else {
-        return Ok(None);
-    };
-    save(state, actor, &due, now).await?;
-    carry_out(state, &mut at_work, &due, now).await;
-    Ok(Some(due.incident))
+    at_work.end(state, actor, id, why, now).await
 }
 
 fn counted<'a>(rated: &Rated, view: &'a TallyView) -> Option<Counted<'a>> {
@@ -209,12 +281,16 @@ fn counted<'a>(rated: &Rated, view: &'a TallyView) -> Option<Counted<'a>> {
 }
 
 /// Writes an incident down; into the audit only if something is done.
-async fn save(state: &ApiState, actor: &str, due: &Due, now: Wall) -> Result<(), Problem> {
+async fn save(
+    state: &ApiState,
+    actor: &str,
+    due: &Due,
+    unsaved: Unsaved,
+    now: Wall,
+) -> Result<(), Problem> {
     let incident = &due.incident;
     let (id, value) = (incident.id.to_string(), json!(incident).to_string());
-    let is_said = |step: &Step| matches!(step, Step::Open | Step::Close | Step::Canary);
-    let is_new = incident.lines.last().is_some_and(|line| line.at == now);
-    if !is_new && !due.steps.iter().any(is_said) {
+    if unsaved == Unsaved::Quiet {
         let registry = state.registry.clone();
         on_disk(move || {
             let change = Change {
@@ -243,8 +319,10 @@ async fn save(state: &ApiState, actor: &str, due: &Due, now: Wall) -> Result<(),
         }),
     };
     state.change(actor, edit).await?;
-    if incident.state == State::Closed {
-        forget(state).await?;
+    if incident.state == State::Closed
+        && let Err(problem) = forget(state).await
+    {
+        told(state, "old incidents could not be forgotten", &problem);
     }
     Ok(())
 }
@@ -287,10 +365,11 @@ async fn forget(state: &ApiState) -> Result<(), Problem> {
     .await?
 }
 
-/// Does what is to be done about an incident. What fails is told, and tried
-/// again at the next look.
-async fn carry_out(state: &ApiState, at_work: &mut AtWork, due: &Due, now: Wall) {
+/// Does what is to be done about an incident. What fails is told, and returned
+/// if it is still of use later.
+async fn carry_out(state: &ApiState, at_work: &mut AtWork, due: &Due, now: Wall) -> Vec<Step> {
     let incident = &due.incident;
+    let mut failed = Vec::new();
     for step in &due.steps {
         let done = match *step {
             Step::Open | Step::Close => {
@@ -298,7 +377,9 @@ async fn carry_out(state: &ApiState, at_work: &mut AtWork, due: &Due, now: Wall)
                 Ok(())
             }
             Step::Note => Ok(()),
-            Step::Slow { permille, until } => acts::slow(state, incident, permille, until).await,
+            Step::Slow { permille, until } => {
+                acts::slow(state, &at_work.book, incident, permille, until).await
+            }
             Step::Lift => acts::lift(state, incident).await,
             Step::Pause => acts::pause(state, incident).await,
             Step::Resume => acts::resume(state, incident).await,
@@ -320,19 +401,18 @@ async fn carry_out(state: &ApiState, at_work: &mut AtWork, due: &Due, now: Wall)
         if let Err(problem) = done {
             let what = format!("incident {}: {step:?} failed", incident.id);
             told(state, &what, &problem);
-            at_work.book.failed(&incident.destination);
+            if *step != Step::Canary {
+                failed.push(*step);
+            }
         }
     }
+    failed
 }
 
 /// Somebody should look.
 fn alert(state: &ApiState, incident: &Incident) {
     let text = format!("incident {}: {}", incident.id, incident.sentence());
-    state.telemetry.emit(&Event::Noted {
-        level: Level::Warn,
-        part: "runbook",
-        text: &text,
-    });
+    warn(state, &text);
     let data = json!({
         "what": "incident",
         "incident": incident.id.to_string(),
@@ -344,6 +424,14 @@ fn alert(state: &ApiState, incident: &Incident) {
         kind: NoticeKind::Alert,
         tenant: None,
         data: data.to_string().into(),
+    });
+}
+
+fn warn(state: &ApiState, text: &str) {
+    state.telemetry.emit(&Event::Noted {
+        level: Level::Warn,
+        part: "runbook",
+        text,
     });
 }
 

@@ -15,6 +15,8 @@ use outflow_ports::registry::{Audit, AuditEntry, Change, Document, Kind, Registr
 pub struct Shelf {
     documents: Mutex<BTreeMap<(Kind, String), Document>>,
     audit: Mutex<Vec<AuditEntry>>,
+    /// The next writes of these fail, each once.
+    pub broken: Mutex<Vec<Kind>>,
 }
 
 impl Shelf {
@@ -56,6 +58,12 @@ impl Registry for Shelf {
     }
 
     fn keep(&self, change: Change<'_>, at: Wall) -> Result<u64, RegistryError> {
+        let mut broken = self.broken.lock().unwrap();
+        if let Some(place) = broken.iter().position(|kind| *kind == change.kind) {
+            broken.remove(place);
+            return Err(RegistryError::Storage("no space left".to_owned()));
+        }
+        drop(broken);
         let mut documents = self.documents.lock().unwrap();
         let place = (change.kind, change.id.to_owned());
         let version = documents.get(&place).map_or(0, |document| document.version);

@@ -163,10 +163,9 @@ async fn a_day_that_went_well_raises_the_quota_and_one_that_did_not_does_not() {
     assert_eq!(days.iter().filter(|it| *it == "warm_up.day").count(), 3);
 }
 
-#[tokio::test]
-async fn what_is_over_the_quota_goes_to_the_pool_that_is_warm() {
-    let world = World::with(start(), Bounds::default());
-    let lane = |pool: &str, key: &str| LaneView {
+/// A lane of a pool to Google, at which messages wait for a limit.
+fn lane(pool: &str, key: &str) -> LaneView {
+    LaneView {
         name: format!("{pool}/isp:google"),
         pool: Name::from(pool),
         waiting: [0, 0, 3, 0],
@@ -182,8 +181,55 @@ async fn what_is_over_the_quota_goes_to_the_pool_that_is_warm() {
         broken: 0,
         half_open: 0,
         sessions_welcome: None,
-    };
-    let day = format!("{PAIR}#day");
+    }
+}
+
+#[tokio::test]
+async fn what_waits_at_another_limit_of_the_sender_waits() {
+    let world = World::with(start(), Bounds::default());
+    for facet in ["", "#learnt", "#concurrency", "#minute", "#day"] {
+        world.node.state.lock().unwrap().lanes = vec![lane("new", &format!("{PAIR}{facet}"))];
+        turn(&world).await;
+        let bulks = world.node.state.lock().unwrap().bulks.clone();
+        assert!(bulks.is_empty(), "{facet}: {bulks:?}");
+    }
+    for (count, facet) in [(1, "#hour"), (2, "#day@UTC")] {
+        world.node.state.lock().unwrap().lanes = vec![lane("new", &format!("{PAIR}{facet}"))];
+        turn(&world).await;
+        assert_eq!(
+            world.node.state.lock().unwrap().bulks.len(),
+            count,
+            "{facet}"
+        );
+    }
+}
+
+/// All came in one hour: the day could not be used better.
+#[tokio::test]
+async fn a_day_counts_as_used_if_more_was_to_be_sent() {
+    let world = World::with(start(), Bounds::default());
+    world.node.state.lock().unwrap().lanes = vec![lane("new", &format!("{PAIR}#hour"))];
+    turn(&world).await;
+    let world = world.restart(start());
+    count(&world, 5, 0);
+    world.clock.advance(HOUR);
+    turn(&world).await;
+    count(&world, 0, 0);
+    world.clock.advance(HOUR.times(24));
+    turn(&world).await;
+    let now = shown(&world).await;
+    assert_eq!(now["yesterday"]["counted"]["attempts"], 10, "{now}");
+    assert_eq!(
+        (&now["yesterday"]["good"], &now["day"]),
+        (&json!(true), &json!(2)),
+        "{now}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_over_the_quota_goes_to_the_pool_that_is_warm() {
+    let world = World::with(start(), Bounds::default());
+    let day = format!("{PAIR}#day@UTC");
     let lanes = vec![
         lane("new", &day),
         lane("other", "isp:google"),

@@ -6,6 +6,8 @@ use crate::key::{Form, Key};
 
 const DAY: u64 = 86_400;
 const WAIT: Form = Form::Span(Nanos::from_millis(100), Nanos::from_secs(30 * DAY));
+/// Who looks less often than each minute sees too late.
+const LOOK: Form = Form::Span(Nanos::from_millis(100), Nanos::from_secs(60));
 const CLASS: Form = Form::Word(&["high", "normal", "low"]);
 /// What is counted of replies is counted for so long.
 const SHORT: Form = Form::Word(&["1m", "5m", "15m"]);
@@ -70,11 +72,16 @@ pub const RUNBOOK: &[Key] = &[
         "act",
         Form::Flag,
         "Whether anything is done beside telling. If so, the rates of policies about the \
-         destination are cut; classes are paused and traffic is sent another way only where the \
+         destination are cut, or what was sent where there are none; classes are paused and traffic is sent another way only where the \
          keys below say how.",
     )
     .default("true"),
-    Key::new("look_every", WAIT, "How often the counts are looked at.").default("\"10s\""),
+    Key::new(
+        "look_every",
+        LOOK,
+        "How often the counts are looked at; at most a quarter of `ramp_every`.",
+    )
+    .default("\"10s\""),
     Key::new(
         "cut",
         Form::Share,

@@ -33,6 +33,20 @@ pub const WARM_UP: &[Key] = &[
     )
     .default("\"generic\""),
     Key::new(
+        "steps",
+        Form::List(&Form::Whole(1, 1_000_000_000), 1_000),
+        "A plan of one's own instead: how much on each day that goes well.",
+    )
+    .example("[50, 100, 200, 400]")
+    .aside(),
+    Key::new(
+        "per",
+        Form::Word(&["day", "hour"]),
+        "Whether `steps` are messages a day or an hour.",
+    )
+    .default("\"day\"")
+    .aside(),
+    Key::new(
         "first_day",
         Form::Whole(1, 1_000),
         "Where in the plan to begin, if it was warmed up in part elsewhere. Read only when the \

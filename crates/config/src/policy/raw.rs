@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use outflow_core::limit::parse;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::policy::{Policy, RateOrShare};
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,7 @@ use serde_json::Value;
 
 use super::text;
 use crate::check;
+use crate::form;
 use crate::keys;
 use crate::problem::{Invalid, Problems};
 use crate::written::Written;
@@ -79,9 +81,11 @@ impl RawPolicy {
         let over = over.clone();
         let mut merged = self.clone();
         if over.rate.is_some() {
-            // These belong to the rate that they were written for.
+            // These belong to the rate that they were written for. What is
+            // learnt of it holds on, below the new one.
             merged.burst = None;
-            merged.max_rate = None;
+            let most = over.rate.as_ref().filter(|_| merged.max_rate.is_some());
+            merged.max_rate = most.and_then(bare_rate);
         }
         merged.rate = over.rate.or(merged.rate);
         merged.max_rate = over.max_rate.or(merged.max_rate);
@@ -125,6 +129,16 @@ impl From<&Policy> for RawPolicy {
             comment: policy.comment.clone(),
             ..Self::default()
         }
+    }
+}
+
+/// A rate without its spacing; none if it is a share.
+fn bare_rate(written: &Written) -> Option<Written> {
+    let text = written.text();
+    let (rate, _) = form::rate(&text).ok()?;
+    match rate {
+        parse::RateOrShare::Rate(rate) => Some(Written::from(text::rate(rate))),
+        parse::RateOrShare::Share { .. } => None,
     }
 }
 

@@ -68,6 +68,7 @@ impl Default for Runbook {
 
 pub(super) fn of(raw: &RawRunbook, canaries: &[Value], problems: &mut Problems) -> Runbook {
     let canaries = read_canaries(canaries, problems);
+    check_looks(raw, problems);
     let ramp = Ramp {
         step_permille: at_least_one(permille(&raw.ramp_step), "ramp_step", problems),
         every: span(&raw.ramp_every),
@@ -96,6 +97,21 @@ pub(super) fn of(raw: &RawRunbook, canaries: &[Value], problems: &mut Problems) 
         }),
         ramp,
         canaries,
+    }
+}
+
+/// A slower rate is held for little longer than a step of the ramp, so somebody
+/// must look several times in that time.
+fn check_looks(raw: &RawRunbook, problems: &mut Problems) {
+    let quarter = Nanos(span(&raw.ramp_every).0 / 4);
+    if raw.enabled && span(&raw.look_every) > quarter {
+        let millis = quarter.0 / 1_000_000;
+        let what = format!(
+            "must be at most a quarter of ramp_every ({:?}), so {millis}ms: what is slowed down \
+             is looked after several times between two steps",
+            raw.ramp_every
+        );
+        problems.add("/runbook/look_every", what);
     }
 }
 

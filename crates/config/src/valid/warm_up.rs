@@ -2,7 +2,7 @@
 
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
-use outflow_core::warmup::{Bar, Plan};
+use outflow_core::warmup::{Bar, Per, Plan};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,6 +19,8 @@ pub struct RawWarmUp {
     pub ip: Option<String>,
     pub destinations: Vec<String>,
     pub plan: Option<String>,
+    pub steps: Option<Vec<u32>>,
+    pub per: Option<String>,
     pub first_day: Option<u32>,
     pub overflow_pool: Option<String>,
     pub used: Option<Written>,
@@ -67,6 +69,34 @@ pub(super) fn of(values: &[Value], problems: &mut Problems) -> Vec<WarmUp> {
     all
 }
 
+/// What a plan of one's own is called.
+const OWN: &str = "own";
+
+fn plan(raw: &RawWarmUp, at: &str, problems: &mut Problems) -> Option<Plan> {
+    let Some(steps) = &raw.steps else {
+        if raw.per.is_some() {
+            let what = "write steps beside it: plans that come with the program say it themselves";
+            problems.add(format!("{at}/per"), what);
+        }
+        let plan = Plan::named(raw.plan.as_deref().unwrap_or("generic"));
+        if plan.is_none() {
+            problems.add(format!("{at}/plan"), "there is no such plan");
+        }
+        return plan;
+    };
+    if raw.plan.is_some() {
+        problems.add(format!("{at}/steps"), "write either plan or steps");
+    }
+    if steps.is_empty() {
+        problems.add(format!("{at}/steps"), "write at least one");
+    }
+    let per = match raw.per.as_deref() {
+        Some("hour") => Per::Hour,
+        _ => Per::Day,
+    };
+    Some(Plan::of_steps(OWN, per, steps))
+}
+
 fn read(raw: &RawWarmUp, at: &str, problems: &mut Problems) -> Vec<WarmUp> {
     let sender = match (&raw.account, &raw.ip) {
         (Some(account), None) => ("account", account.as_str()),
@@ -76,9 +106,7 @@ fn read(raw: &RawWarmUp, at: &str, problems: &mut Problems) -> Vec<WarmUp> {
             return Vec::new();
         }
     };
-    let plan = Plan::named(raw.plan.as_deref().unwrap_or("generic"));
-    let Some(plan) = plan else {
-        problems.add(format!("{at}/plan"), "there is no such plan");
+    let Some(plan) = plan(raw, at, problems) else {
         return Vec::new();
     };
     let usual = Bar::default();

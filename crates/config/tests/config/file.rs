@@ -186,6 +186,49 @@ fn numbers_that_do_not_go_together_are_refused() {
 }
 
 #[test]
+fn the_runbook_looks_often_enough() {
+    let runbook = |text: &str| format!("[runbook]\n{text}");
+    let problem = refused(&runbook("look_every = \"2m\""));
+    assert!(problem.contains("100ms to 1m"), "{problem}");
+    let problem = refused(&runbook("look_every = \"30s\"\nramp_every = \"1m\""));
+    assert!(
+        problem.contains("a quarter of ramp_every (\"1m\"), so 15000ms"),
+        "{problem}"
+    );
+    for sound in [
+        "look_every = \"15s\"\nramp_every = \"1m\"",
+        "look_every = \"1m\"",
+        "enabled = false\nramp_every = \"1s\"",
+    ] {
+        assert!(Settings::parse(&runbook(sound)).is_ok(), "{sound}");
+    }
+}
+
+#[test]
+fn a_plan_of_ones_own_warms_a_sender_up() {
+    let warm_up = |text: &str| format!("[[warm_up]]\naccount = \"mx-7\"\n{text}");
+    let settings = Settings::parse(&warm_up("steps = [50, 100]\nper = \"hour\"")).unwrap();
+    let plan = &settings.warm_ups[0].plan;
+    assert_eq!((plan.name.as_str(), plan.days()), ("own", 2));
+    assert_eq!(
+        plan.quota(1).map(|it| (it.day, it.hour)),
+        Some((2_400, 100))
+    );
+    let settings = Settings::parse(&warm_up("steps = [50, 100]")).unwrap();
+    let plan = &settings.warm_ups[0].plan;
+    assert_eq!(plan.quota(0).map(|it| (it.day, it.hour)), Some((50, 5)));
+    for (wrong, words) in [
+        ("plan = \"ses\"\nsteps = [1]", "either plan or steps"),
+        ("plan = \"ses\"\nper = \"hour\"", "write steps beside it"),
+        ("steps = []", "at least one"),
+        ("steps = [0]", "from 1"),
+    ] {
+        let problem = refused(&warm_up(wrong));
+        assert!(problem.contains(words), "{wrong}: {problem}");
+    }
+}
+
+#[test]
 fn the_command_line_goes_over_the_environment_and_that_over_the_file() {
     let path = std::env::temp_dir().join(format!("outflow-config-{}.toml", std::process::id()));
     std::fs::write(

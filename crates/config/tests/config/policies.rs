@@ -114,10 +114,29 @@ fn a_mitigation_is_an_override_with_an_end() {
     let merged = base.overridden_by(&over);
     assert_eq!((merged.burst, merged.concurrency), (None, Some(5)));
     let valid = merged.validate_whole().expect("it is sound");
+    assert_eq!(valid.policy.max_rate, None);
     let mitigation = valid.mitigation.expect("it is one");
     let end = Wall(1_772_438_400_000_000_000);
     assert_eq!(mitigation.until, Some(end));
     assert!(mitigation.holds_at(Wall(end.0 - 1)) && !mitigation.holds_at(end));
+}
+
+#[test]
+fn what_is_learnt_holds_on_below_a_mitigation() {
+    let read = |value| RawPolicy::read(&value).expect("it is sound");
+    let base = read(json!({ "match": {"isp": "google"}, "rate": "50/s", "max_rate": "100/s" }));
+    for (over, most) in [
+        (json!({ "rate": "25/s spaced" }), Some("25/s")),
+        (json!({ "rate": "200/s" }), Some("200/s")),
+        (json!({ "rate": "25/s", "max_rate": "40/s" }), Some("40/s")),
+        (json!({ "rate": "10%" }), None),
+        (json!({ "burst": 3 }), Some("100/s")),
+    ] {
+        let merged = base.overridden_by(&read(over.clone()));
+        let max_rate = merged.max_rate.as_ref().map(|rate| rate.text());
+        assert_eq!(max_rate.as_deref(), most, "{over}");
+        assert!(merged.validate_whole().is_ok(), "{over}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::Engine;
+use super::account_limits::Owner;
 use super::pair::ByPair;
 use super::permits::Permit;
 use crate::account::AccountSpec;
@@ -24,6 +25,10 @@ const KEYS_MAX: usize = 4_096;
 /// Pairs of an account and a destination that are counted apart.
 const PAIRS_MAX: usize = 1_024;
 
+/// Those of them with a quota by the calendar: how their day went decides about
+/// the next, so that they do not depend on what room the others leave.
+const QUOTA_PAIRS_MAX: usize = 1_024;
+
 /// Pairs whose place is remembered: then all are looked for anew.
 const PLACES_MAX: usize = 16_384;
 
@@ -40,7 +45,15 @@ pub(super) struct Counts {
     /// Of accounts at destinations, apart: there may be many, and they are to
     /// crowd out nobody else.
     pairs: Tallies<Arc<LimitKey>>,
-    places: ByPair<TallyRef>,
+    quota_pairs: Tallies<Arc<LimitKey>>,
+    places: ByPair<PairPlace>,
+}
+
+/// Where a pair is counted.
+#[derive(Clone, Copy, Debug)]
+struct PairPlace {
+    has_quota: bool,
+    place: TallyRef,
 }
 
 impl Default for Counts {
@@ -48,6 +61,7 @@ impl Default for Counts {
         Self {
             all: Tallies::new(KEYS_MAX),
             pairs: Tallies::new(PAIRS_MAX),
+            quota_pairs: Tallies::new(QUOTA_PAIRS_MAX),
             places: ByPair::default(),
         }
     }
@@ -83,34 +97,69 @@ impl Counts {
 
     /// All keys and their counts, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<LimitKey>, &Tally)> {
-        self.all.iter().chain(self.pairs.iter())
+        let pairs = self.quota_pairs.iter().chain(self.pairs.iter());
+        self.all.iter().chain(pairs)
     }
 
-    /// Counts for an account at a destination, as long as there is room.
+    const fn pairs_of(&mut self, has_quota: bool) -> &mut Tallies<Arc<LimitKey>> {
+        match has_quota {
+            true => &mut self.quota_pairs,
+            false => &mut self.pairs,
+        }
+    }
+
+    /// Counts for an account at a destination whose place is known. Whether it
+    /// was.
     fn count_pair(
         &mut self,
         now: Mono,
         (account, lane): (AccountId, LaneId),
+        counters: &[Counter],
+    ) -> bool {
+        let Some(&PairPlace { has_quota, place }) = self.places.get(account, lane) else {
+            return false;
+        };
+        self.pairs_of(has_quota).add_each(now, place, counters)
+    }
+
+    /// Whether no pair finds a place for a while.
+    fn is_full_of_pairs(&self, now: Mono) -> bool {
+        self.pairs.is_full(now) && self.quota_pairs.is_full(now)
+    }
+
+    /// Finds a place for an account at a destination, as long as there is room,
+    /// and counts there.
+    fn place_pair(
+        &mut self,
+        now: Mono,
+        (account, lane): (AccountId, LaneId),
+        has_quota: bool,
         key: impl FnOnce() -> Option<LimitKey>,
         counters: &[Counter],
     ) {
-        let place = self.places.get(account, lane);
-        if place.is_some_and(|place| self.pairs.add_each(now, *place, counters)) {
-            return;
-        }
+        let is_known = self.places.get(account, lane).is_some();
+        let pairs = self.pairs_of(has_quota);
         // Without room, no key is put together for every reply.
-        if place.is_none() && self.pairs.is_full(now) {
+        if !is_known && pairs.is_full(now) {
             return;
         }
-        let found = key().and_then(|key| self.pairs.find(now, &Arc::new(key)));
+        let found = key().and_then(|key| pairs.find(now, &Arc::new(key)));
         let Some(place) = found else {
             return;
         };
+        pairs.add_each(now, place, counters);
         if self.places.len() >= PLACES_MAX {
             self.places.clear();
         }
+        let place = PairPlace { has_quota, place };
         self.places.insert(account, lane, place);
-        self.pairs.add_each(now, place, counters);
+    }
+
+    /// Counts for a pair by its key.
+    fn add_pair(&mut self, now: Mono, key: LimitKey, counter: Counter) {
+        let has_quota = self.quota_pairs.get(&key).is_some();
+        self.pairs_of(has_quota)
+            .add(now, &Arc::new(key), counter, 1);
     }
 }
 
@@ -217,12 +266,26 @@ impl Engine {
                 .tallies
                 .get_or_insert_with(|| counts.places(now.mono, account_keys(spec)));
             counts.count(now.mono, places, moved);
-            if let Some(flow) = self.counter.flows.get_mut(permit.flow) {
-                let key = || pair_key(spec, &flow.key);
-                let pair = (permit.account, permit.lane);
-                counts.count_pair(now.mono, pair, key, moved);
+            let pair = (permit.account, permit.lane);
+            if !counts.count_pair(now.mono, pair, moved) && !counts.is_full_of_pairs(now.mono) {
+                self.place_pair(now, permit, moved);
             }
         }
+    }
+
+    /// Counts for a pair that has no place yet, or had to give it up.
+    fn place_pair(&mut self, now: &Now, permit: &Permit, moved: &[Counter]) {
+        let desk = &self.counter.desk;
+        let account = desk.account(permit.account);
+        let (Some(account), Some(flow)) = (account, self.counter.flows.get(permit.flow)) else {
+            return;
+        };
+        let pair = (permit.account, permit.lane);
+        let mut limits = desk.limits.of(Owner::Pair(pair.0, pair.1));
+        let has_quota = limits.any(|it| matches!(it.key.facet(), Facet::Calendar(..)));
+        let key = || pair_key(&account.spec, &flow.key);
+        self.counts
+            .place_pair(now.mono, pair, has_quota, key, moved);
     }
 
     /// Counts a session that was refused with words: for its account and its
@@ -261,8 +324,7 @@ impl Engine {
                 counts.all.add(now.mono, &key, counter, 1);
             }
             if let Some(pair) = &pair {
-                let key = Arc::new(pair.clone());
-                counts.pairs.add(now.mono, &key, counter, 1);
+                counts.add_pair(now.mono, pair.clone(), counter);
             }
         }
     }
@@ -285,7 +347,7 @@ impl Engine {
             self.counts.all.add(now.mono, &Arc::new(key), counter, 1);
         }
         if let Some(pair) = pair {
-            self.counts.pairs.add(now.mono, &Arc::new(pair), counter, 1);
+            self.counts.add_pair(now.mono, pair, counter);
         }
     }
 

@@ -23,6 +23,7 @@ pub(super) fn go_on(
 ) -> Vec<Step> {
     let mut steps = Vec::new();
     if incident.evidence.is_empty() {
+        incident.measured = said.measured;
         steps.push(Step::Open);
     }
     let is_noted = note(incident, now, said);
@@ -110,7 +111,7 @@ fn begin(
     }
     let wanted = said.loud.iter().map(|(watch, _)| watch.response);
     let mut wanted = wanted.fold(Response::default(), Response::and);
-    wanted.slow &= said.has_rate;
+    wanted.slow &= said.has_rate || incident.measured.is_some();
     wanted.pause &= settings.can_pause;
     wanted.detour &= settings.can_detour;
     let lacking = incident.measures.lacking(wanted);
@@ -200,8 +201,8 @@ fn wait(
         let window = watch.rule.window.length().min(Window::Hour.length());
         watch.response.slow && now.since(incident.changed_at) >= window
     };
-    if incident.cuts < CUTS_MAX && incident.measures.slowed && said.loud.iter().any(|it| fresh(&it))
-    {
+    let may_cut = settings.act && incident.cuts < CUTS_MAX && incident.measures.slowed;
+    if may_cut && said.loud.iter().any(|it| fresh(&it)) {
         cut(incident, settings, now, said);
     }
 }
@@ -216,13 +217,12 @@ fn recover(
     steps: &mut Vec<Step>,
 ) {
     if !said.loud.is_empty() {
-        if incident.measures.slowed {
-            // Measures that were taken back are asked for again.
+        if settings.act && incident.measures.slowed {
             cut(incident, settings, now, said);
         } else {
-            incident.state = State::Mitigating;
-            incident.cooldown_until = Some(now + settings.cooldown);
+            wait_again(incident, settings, now, said, steps);
         }
+        // Measures that were taken back are asked for again.
         begin(incident, settings, now, said, steps);
         return;
     }
@@ -245,6 +245,23 @@ fn recover(
     incident.note(now, before, "all is quiet".to_owned());
 }
 
+/// Goes no further up for another cooldown.
+fn wait_again(
+    incident: &mut Incident,
+    settings: &Settings,
+    now: Wall,
+    said: &Said,
+    steps: &mut Vec<Step>,
+) {
+    let before = (incident.state, incident.rate_permille);
+    incident.state = State::Mitigating;
+    incident.cooldown_until = Some(now + settings.cooldown);
+    incident.next_step_at = None;
+    incident.canary_at = None;
+    incident.note(now, before, reason(said));
+    steps.push(Step::Note);
+}
+
 /// Whether canaries went well before this step, where there are any.
 fn may_go_on(
     incident: &mut Incident,
@@ -253,7 +270,8 @@ fn may_go_on(
     canary: Option<Answered>,
     steps: &mut Vec<Step>,
 ) -> bool {
-    if !settings.canaries.contains(&incident.destination) {
+    if !settings.canaries.contains(&incident.destination) || canary == Some(Answered::Absent) {
+        incident.canary_at = None;
         return true;
     }
     let Some(sent_at) = incident.canary_at else {
@@ -263,7 +281,7 @@ fn may_go_on(
     };
     let is_late = now.since(sent_at) >= settings.canary_within;
     let why = match canary {
-        Some(Answered::Taken) => {
+        Some(Answered::Taken | Answered::Absent) => {
             incident.canary_at = None;
             return true;
         }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::settings::Response;
+use crate::limit::spec::Rate;
 use crate::tally::Finding;
 use crate::time::Wall;
 
@@ -169,6 +170,10 @@ pub struct Incident {
     pub held_until: Option<Wall>,
     /// When canaries were sent, whose answers are awaited.
     pub canary_at: Option<Wall>,
+    /// What was lately sent there when it began: what is cut where no policy
+    /// has a rate.
+    #[serde(default)]
+    pub measured: Option<Rate>,
     /// What was done, the oldest first.
     pub lines: Vec<Line>,
 }
@@ -197,6 +202,7 @@ impl Incident {
             next_step_at: None,
             held_until: None,
             canary_at: None,
+            measured: None,
             lines: Vec::new(),
         }
     }

@@ -18,13 +18,18 @@ mod course;
 pub mod incident;
 pub mod settings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use incident::{AtAccount, Evidence, Heard, Incident, Line, Measures, State};
 pub use settings::{Response, Settings, Watch};
 
+use crate::limit::spec::Rate;
 use crate::tally::{Counter, Finding, Window};
 use crate::time::Wall;
+
+/// The tenant of canaries: they always go the usual way, and what became of them
+/// is always written down.
+pub const CANARY: &str = "canary";
 
 /// Incidents that are not over, at a time.
 const INCIDENTS_MAX: usize = 1_000;
@@ -48,6 +53,8 @@ pub enum Answered {
     Taken,
     /// One was refused.
     Refused,
+    /// There is nobody who could send them: as if there were none.
+    Absent,
 }
 
 /// What to do. Each is about one incident; the machine has noted it already.
@@ -99,6 +106,8 @@ struct Said {
     noisy: bool,
     /// Whether there is a rate that could be cut.
     has_rate: bool,
+    /// What is sent there lately.
+    measured: Option<Rate>,
 }
 
 /// All incidents that are not over.
@@ -107,24 +116,37 @@ pub struct Runbook {
     settings: Settings,
     incidents: BTreeMap<String, Incident>,
     next_id: u64,
+    /// Where somebody ended an incident while it went on: no other begins there
+    /// until all was quiet once.
+    hushed: BTreeSet<String>,
 }
 
 impl Runbook {
     /// Goes on with these incidents, of which those that are over only count
     /// for the number of the next.
-    pub fn new(settings: Settings, saved: impl IntoIterator<Item = Incident>) -> Self {
+    ///
+    /// A process that has just begun has counted nothing yet, so that all seems
+    /// quiet: no step up comes before it had the time to hear.
+    pub fn new(settings: Settings, saved: impl IntoIterator<Item = Incident>, now: Wall) -> Self {
         let mut next_id = 1;
         let mut incidents = BTreeMap::new();
-        for incident in saved {
+        for mut incident in saved {
             next_id = next_id.max(incident.id + 1);
-            if incident.state != State::Closed {
-                incidents.insert(incident.destination.clone(), incident);
+            if incident.state == State::Closed {
+                continue;
             }
+            incident.calm_since = None;
+            if incident.state == State::Recovering {
+                let soonest = now + settings.ramp.every;
+                incident.next_step_at = incident.next_step_at.max(Some(soonest));
+            }
+            incidents.insert(incident.destination.clone(), incident);
         }
         Self {
             settings,
             incidents,
             next_id,
+            hushed: BTreeSet::new(),
         }
     }
 
@@ -157,7 +179,19 @@ impl Runbook {
         self.incidents.values()
     }
 
-    /// Looks at what was counted, and at answers to canaries, by destination.
+    /// Whether an incident of this number is over.
+    pub fn is_over(&self, id: u64) -> bool {
+        id < self.next_id && !self.incidents().any(|incident| incident.id == id)
+    }
+
+    /// Whether answers to canaries are awaited at a destination.
+    pub fn awaits_canaries(&self, destination: &str) -> bool {
+        let incident = self.incidents.get(destination);
+        incident.is_some_and(|incident| incident.canary_at.is_some())
+    }
+
+    /// Looks at what was counted, and at answers to canaries, by destination. An
+    /// answer is told at each look for as long as it is awaited.
     pub fn step<R: Reading>(
         &mut self,
         now: Wall,
@@ -171,8 +205,11 @@ impl Runbook {
         for reading in readings {
             said.insert(reading.destination(), self.said(reading));
         }
+        self.hushed
+            .retain(|place| said.get(place.as_str()).is_some_and(|said| said.noisy));
         let is_new = |(place, said): &(&&str, &Said)| {
-            !said.loud.is_empty() && !self.incidents.contains_key(**place)
+            let is_known = self.incidents.contains_key(**place) || self.hushed.contains(**place);
+            !said.loud.is_empty() && !is_known
         };
         let places: Vec<String> = said
             .iter()
@@ -212,19 +249,13 @@ impl Runbook {
         }
     }
 
-    /// What was to be in force at a destination could not be put in force: it is
-    /// tried again at the next look.
-    pub fn failed(&mut self, destination: &str) {
-        if let Some(incident) = self.incidents.get_mut(destination) {
-            incident.held_until = None;
-        }
-    }
-
-    /// Ends an incident because somebody says so. What is in force goes.
+    /// Ends an incident because somebody says so. What is in force goes, and no
+    /// other begins there until all was quiet once.
     pub fn close(&mut self, id: u64, now: Wall, why: String) -> Option<Due> {
         let mut all = self.incidents.iter();
         let place = all.find(|(_, incident)| incident.id == id)?.0.clone();
         let mut incident = self.incidents.remove(&place)?;
+        self.hushed.insert(place);
         let steps = course::end(&mut incident, now, why);
         Some(Due { incident, steps })
     }
@@ -232,6 +263,7 @@ impl Runbook {
     fn said<R: Reading>(&self, reading: &R) -> Said {
         let mut said = Said {
             has_rate: reading.has_rate(),
+            measured: measured(reading),
             ..Said::default()
         };
         for watch in &self.settings.watches {
@@ -243,4 +275,15 @@ impl Runbook {
         }
         said
     }
+}
+
+/// The most that was attempted a second in any window: a quiet hour does not make
+/// a destination slow.
+fn measured<R: Reading>(reading: &R) -> Option<Rate> {
+    let rates = Window::ALL.map(|window| {
+        let attempts = reading.count(window, Counter::Attempts) as f64;
+        attempts / window.length().as_secs_f64()
+    });
+    let most = rates.into_iter().fold(0.0, f64::max);
+    (most > 0.0).then(|| Rate::of_per_second(most))
 }

@@ -3,7 +3,8 @@
 //!
 //! A plan says how much by day; where a sender stands in it is its progress. A
 //! day is judged when it is over: only one that was used and went well counts,
-//! so a bad day is tried again. Days are those of UTC.
+//! so a bad day is tried again. A plan that adapts goes on as fast as the day
+//! went well, and back after a bad one. Days are those of UTC.
 //!
 //! In reading order: [`plan`] (how much on which day), [`progress`] (where a
 //! sender stands).
@@ -11,5 +12,5 @@
 pub mod plan;
 pub mod progress;
 
-pub use plan::{Plan, Quota};
+pub use plan::{Per, Plan, Quota};
 pub use progress::{Bar, Counted, Progress, Verdict};

@@ -24,14 +24,20 @@ pub struct Plan {
     pub name: String,
     /// Where it comes from.
     pub comment: String,
+    /// Whether it goes on as fast as a day went well, and back after a bad one;
+    /// else day by day.
+    pub adapts: bool,
     /// By day.
     days: Vec<Quota>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+/// What steps are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Per {
+pub enum Per {
+    /// Messages in an hour.
     Hour,
+    /// Messages in a day.
     Day,
 }
 
@@ -43,6 +49,8 @@ struct Written {
     per: Per,
     #[serde(default = "one")]
     hold: usize,
+    #[serde(default)]
+    adaptive: bool,
     steps: Vec<u32>,
 }
 
@@ -69,10 +77,16 @@ impl Plan {
 
     /// A plan of so many messages a day.
     pub fn by_day(name: &str, steps: &[u32]) -> Self {
+        Self::of_steps(name, Per::Day, steps)
+    }
+
+    /// A plan of one step a day.
+    pub fn of_steps(name: &str, per: Per, steps: &[u32]) -> Self {
         Self {
             name: name.to_owned(),
             comment: String::new(),
-            days: steps.iter().map(|step| quota(Per::Day, *step)).collect(),
+            adapts: false,
+            days: steps.iter().map(|step| quota(per, *step)).collect(),
         }
     }
 
@@ -83,6 +97,7 @@ impl Plan {
         Self {
             name: written.name,
             comment: written.comment,
+            adapts: written.adaptive,
             days: days.collect(),
         }
     }
@@ -91,6 +106,34 @@ impl Plan {
     /// plan is over.
     pub fn quota(&self, day: u32) -> Option<Quota> {
         self.days.get(day as usize).copied()
+    }
+
+    /// The first day of the next step, if that is within `most` messages; else
+    /// the next day.
+    pub(super) fn further(&self, day: u32, most: u64) -> u32 {
+        let own = self.quota(day).map_or(0, |quota| quota.day);
+        let later = self.days.iter().skip(day as usize);
+        let same = later.take_while(|quota| quota.day == own).count();
+        let next = day.saturating_add(u32::try_from(same).unwrap_or(u32::MAX));
+        // The last step leads to the end.
+        let size = self.quota(next).map_or(own, |quota| quota.day);
+        match u64::from(size) <= most {
+            true => next,
+            false => day + 1,
+        }
+    }
+
+    /// The first day of the step before.
+    pub(super) fn back(&self, day: u32) -> u32 {
+        let first_of = |size: u32| {
+            let place = self.days.iter().position(|quota| quota.day == size);
+            place.and_then(|place| u32::try_from(place).ok())
+        };
+        let own = self.quota(day).map(|quota| quota.day);
+        let before = self.days.iter().take(day as usize).rev();
+        let mut lower = before.filter(|quota| Some(quota.day) < own);
+        let lower = lower.next().map(|quota| quota.day);
+        lower.or(own).and_then(first_of).unwrap_or(0)
     }
 
     /// How many days it has.

@@ -1,5 +1,7 @@
 //! Where a sender stands in its plan.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Plan, Quota};
@@ -95,6 +97,9 @@ pub struct Progress {
     pub date: i64,
     /// What was counted on it so far.
     pub counted: Counted,
+    /// Whether more was to be sent than it allowed.
+    #[serde(default)]
+    pub was_full: bool,
     /// When it began.
     pub started_at: Wall,
     /// The day before.
@@ -114,6 +119,7 @@ impl Progress {
             day: day.min(plan.days()),
             date: date(now),
             counted: Counted::default(),
+            was_full: false,
             started_at: now,
             yesterday: None,
         }
@@ -122,6 +128,23 @@ impl Progress {
     /// What may be sent today; none if the plan is over.
     pub fn quota(&self, plan: &Plan) -> Option<Quota> {
         plan.quota(self.day)
+    }
+
+    /// More was to be sent today than the plan allowed. Whether that is new.
+    pub const fn note_full(&mut self) -> bool {
+        !std::mem::replace(&mut self.was_full, true)
+    }
+
+    /// The day of the plan after one of this worth.
+    fn next(&self, plan: &Plan, worth: Worth, counted: &Counted) -> u32 {
+        match worth {
+            Worth::Good { growth } if plan.adapts => {
+                plan.further(self.day, counted.accepted * growth / 10)
+            }
+            Worth::Good { .. } => self.day + 1,
+            Worth::Bad if plan.adapts => plan.back(self.day),
+            Worth::Bad | Worth::Doubtful => self.day,
+        }
     }
 
     /// Adds what was counted since the last call. If a day has ended, it is
@@ -136,24 +159,47 @@ impl Progress {
         }
         let quota = self.quota(plan)?;
         let counted = std::mem::take(&mut self.counted);
-        let (good, why) = judge(quota, bar, &counted);
+        let was_full = std::mem::take(&mut self.was_full);
+        let (worth, why) = judge(quota, bar, &counted, was_full);
+        let next = self.next(plan, worth, &counted);
+        let then = match next.cmp(&self.day) {
+            Ordering::Greater => "",
+            Ordering::Equal => ": the day is tried again",
+            Ordering::Less => ": the plan goes back a step",
+        };
         let verdict = Verdict {
             day: self.day,
             date: self.date,
             quota: quota.day,
             counted,
-            good,
-            why,
+            good: matches!(worth, Worth::Good { .. }),
+            why: format!("{why}{then}"),
         };
-        self.day += u32::from(good);
+        self.day = next;
         self.date = today;
         self.yesterday = Some(verdict.clone());
         Some(verdict)
     }
 }
 
-/// Whether a day counts, and why.
-fn judge(quota: Quota, bar: &Bar, counted: &Counted) -> (bool, String) {
+/// What a day was worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Worth {
+    /// It went well; tomorrow may be so many times what was taken, in tenths.
+    Good { growth: u64 },
+    /// Too little was sent to tell.
+    Doubtful,
+    /// Too much was refused, or complained of.
+    Bad,
+}
+
+/// Of what was taken on a day without fault.
+const GROWTH_MOST: u64 = 20;
+/// Of what was taken on a day that was close to the bar.
+const GROWTH: u64 = 15;
+
+/// What a day was worth, and why.
+fn judge(quota: Quota, bar: &Bar, counted: &Counted, was_full: bool) -> (Worth, String) {
     let Counted {
         attempts,
         accepted,
@@ -185,18 +231,18 @@ fn judge(quota: Quota, bar: &Bar, counted: &Counted) -> (bool, String) {
         ),
     ];
     if let Some((_, part, whole, what)) = faults.into_iter().find(|(is_so, ..)| *is_so) {
-        return (
-            false,
-            format!("{part} of {whole} were {what}: the day is tried again"),
-        );
+        return (Worth::Bad, format!("{part} of {whole} were {what}"));
     }
-    let used = u128::from(attempts) * MILLION >= u128::from(bar.used) * u128::from(quota.day);
     let said = format!("{attempts} of {} were sent", quota.day);
-    match used {
-        true => (true, format!("{said}, and went well")),
-        false => (
-            false,
-            format!("{said}: too few to tell, so the day is tried again"),
-        ),
+    let is_used = u128::from(attempts) * MILLION >= u128::from(bar.used) * u128::from(quota.day);
+    // Who sent all that an hour allowed could not have sent more.
+    let was_wanted = was_full && attempts > 0;
+    if !is_used && !was_wanted {
+        return (Worth::Doubtful, format!("{said}, too few to tell"));
     }
+    let is_close = share(deferred, attempts, bar.deferred / 2)
+        || share(bounced, attempts, bar.bounced / 2)
+        || share(complained, accepted, bar.complained / 2);
+    let growth = if is_close { GROWTH } else { GROWTH_MOST };
+    (Worth::Good { growth }, format!("{said}, and went well"))
 }

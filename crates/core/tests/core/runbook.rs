@@ -1,5 +1,7 @@
 //! The incident runbook, in virtual time.
 
+mod restarts;
+
 use std::collections::BTreeMap;
 
 use outflow_core::runbook::{Answered, Due, Incident, Reading, Runbook, Settings, State, Step};
@@ -12,6 +14,7 @@ const GOOGLE: &str = "isp:google";
 struct Counted<'a> {
     tally: &'a Tally,
     now: Mono,
+    has_rate: bool,
 }
 
 impl Reading for Counted<'_> {
@@ -24,7 +27,7 @@ impl Reading for Counted<'_> {
     }
 
     fn has_rate(&self) -> bool {
-        true
+        self.has_rate
     }
 }
 
@@ -35,6 +38,7 @@ struct Scene {
     tally: Tally,
     secs: u64,
     canary: Option<Answered>,
+    has_rate: bool,
     done: Vec<(u64, Step)>,
     last: Option<Incident>,
 }
@@ -42,14 +46,22 @@ struct Scene {
 impl Scene {
     fn new(settings: Settings) -> Self {
         Self {
-            book: Runbook::new(settings.clone(), []),
+            book: Runbook::new(settings.clone(), [], Wall(0)),
             settings,
             tally: Tally::default(),
             secs: 0,
             canary: None,
+            has_rate: true,
             done: Vec::new(),
             last: None,
         }
+    }
+
+    /// Another process goes on with what was last written down. It has counted
+    /// nothing yet.
+    fn restart(&mut self) {
+        self.book = Runbook::new(self.settings.clone(), self.last.clone(), self.now());
+        self.tally = Tally::default();
     }
 
     /// Sends so many a second for so long, of which `refused` in a hundred are
@@ -77,6 +89,7 @@ impl Scene {
         let reading = Counted {
             tally: &self.tally,
             now,
+            has_rate: self.has_rate,
         };
         let canaries = self.canary.map(|it| (GOOGLE.to_owned(), it));
         let canaries = BTreeMap::from_iter(canaries);
@@ -313,23 +326,64 @@ fn somebody_can_end_it() {
     let steps = [Step::Resume, Step::Return, Step::Lift, Step::Close];
     assert_eq!(due.steps, steps);
     assert!(scene.incident().is_none());
+    // It goes on all the same: who ended it knows.
+    scene.send(3_600, 10, 20);
+    assert!(scene.incident().is_none(), "not before all was quiet");
+    scene.send(600, 10, 0);
+    scene.send(120, 10, 20);
+    assert_eq!(scene.incident().unwrap().id, id + 1, "but then");
 }
 
 #[test]
-fn what_is_in_force_is_put_in_force_again_after_a_restart() {
+fn leave_to_act_that_is_taken_away_holds_for_what_is_under_way() {
     let mut scene = Scene::new(all());
     scene.send(120, 10, 20);
-    let saved = scene.last.clone().unwrap();
-    let book = Runbook::new(scene.settings.clone(), [saved.clone()]);
-    let due = book.standing(scene.now());
-    assert_eq!(due.len(), 1);
-    let until = saved.held_until.unwrap();
-    let slow = Step::Slow {
-        permille: 500,
-        until,
-    };
-    assert_eq!(due[0].steps, [slow, Step::Pause, Step::Detour]);
-    assert!(until >= saved.cooldown_until.unwrap());
+    scene.settings.act = false;
+    scene.restart();
+    scene.send(2 * 3_600, 10, 20);
+    assert_eq!(scene.rates().len(), 1, "no cut: {:?}", scene.rates());
+    // It still comes back, and does not go down again.
+    scene.send(3_000, 10, 0);
+    let before = scene.incident().unwrap().rate_permille;
+    assert_eq!(scene.incident().unwrap().state, State::Recovering);
+    scene.send(300, 10, 30);
+    let incident = scene.incident().unwrap();
+    assert_eq!(
+        (incident.state, incident.rate_permille),
+        (State::Mitigating, before),
+        "it waits"
+    );
+    assert!(incident.lines.last().unwrap().why.contains("too fast"));
+    assert_eq!(scene.count(Step::Pause), 1);
+}
+
+#[test]
+fn without_a_rate_what_was_sent_is_cut() {
+    let mut scene = Scene::new(all());
+    scene.has_rate = false;
+    scene.send(600, 10, 0);
+    scene.send(60, 40, 20);
+    let incident = scene.incident().unwrap();
+    assert_eq!(
+        (incident.state, incident.rate_permille),
+        (State::Mitigating, 500)
+    );
+    let measured = incident.measured.unwrap().in_a_second();
+    // Looked at while the last minute was still filling up.
+    assert!((10.0..=40.0).contains(&measured), "{measured}");
+}
+
+#[test]
+fn canaries_that_nobody_can_send_are_none() {
+    let mut scene = Scene::new(Settings {
+        canaries: [GOOGLE.to_owned()].into(),
+        ..all()
+    });
+    scene.canary = Some(Answered::Absent);
+    scene.send(120, 10, 20);
+    scene.send(3 * 3_600, 10, 0);
+    assert_eq!(scene.count(Step::Canary), 0);
+    assert_eq!(scene.count(Step::Close), 1);
 }
 
 /// Refusals in a hundred, for so many minutes.
@@ -377,26 +431,5 @@ proptest! {
                 _ => {}
             }
         }
-    }
-
-    /// A process that goes on with what was saved does what the other would
-    /// have done.
-    #[test]
-    fn a_restart_changes_nothing(weather in weather(), at in 0_usize..12) {
-        let mut scene = Scene::new(all());
-        for (i, (minutes, refused)) in weather.iter().enumerate() {
-            if i == at {
-                let saved: Vec<Incident> = scene.book.incidents().cloned().collect();
-                let text = saved.clone();
-                let mut next = Runbook::new(scene.settings.clone(), text);
-                std::mem::swap(&mut scene.book, &mut next);
-            }
-            scene.send(minutes * 60, 20, *refused);
-        }
-        let mut other = Scene::new(all());
-        for (minutes, refused) in weather {
-            other.send(minutes * 60, 20, refused);
-        }
-        prop_assert_eq!(scene.done, other.done);
     }
 }

@@ -129,7 +129,7 @@ impl Record {
         let kept = self.shared.settings.receipts;
         let mut receipts = receipts
             .into_iter()
-            .filter(|receipt| kept.keeps(receipt.state))
+            .filter(|receipt| kept.keeps(&receipt.key.tenant, receipt.state))
             .map(Arc::new)
             .peekable();
         let rows_max = self.rows_max();

@@ -1,6 +1,8 @@
 //! How a record behaves: how long it collects, what it keeps, and for how long.
 
 use outflow_core::message::State;
+use outflow_core::name::Name;
+use outflow_core::runbook::CANARY;
 use outflow_core::time::Nanos;
 
 const DAY: Nanos = Nanos::from_secs(86_400);
@@ -18,13 +20,15 @@ pub enum KeptReceipts {
 }
 
 impl KeptReceipts {
-    /// Whether a receipt of a message that ended like this is kept.
-    pub const fn keeps(self, state: State) -> bool {
-        match self {
+    /// Whether a receipt of a message of this tenant that ended like this is
+    /// kept. Those of canaries always are: a step up waits for them.
+    pub fn keeps(self, tenant: &Name, state: State) -> bool {
+        let is_wanted = match self {
             Self::All => true,
-            Self::Failures => !matches!(state, State::Delivered),
+            Self::Failures => state != State::Delivered,
             Self::None => false,
-        }
+        };
+        is_wanted || tenant.as_str() == CANARY
     }
 }
 

@@ -446,6 +446,33 @@ fn what_is_learnt_during_a_mitigation_does_not_outlive_it() {
     assert!(learnt.rate > 10.0, "{}", learnt.sentence);
 }
 
+/// An incident cuts where learning begins and where it ends; what was learnt in
+/// between is no reason to send faster.
+#[test]
+fn what_a_policy_has_learnt_holds_on_while_its_rate_is_cut() {
+    let between = |rate, most| {
+        let mut policy = google_at(rate);
+        policy.max_rate = Some(Rate::per_second(most));
+        Box::new(with(policy))
+    };
+    let (mut desk, _) = flooded();
+    let policies = between(30, 50);
+    desk.step(Event::PolicyChanged { policies });
+    let busy = (451, "4.7.500 Server busy. Please try again later");
+    let mut far = Hidden::new(3.0, busy);
+    desk.run(Nanos(1_800 * SECOND), |now, _| far.answer(now));
+    let before = desk.learnt("isp:google#learnt").unwrap().rate;
+    assert!(before < 6.0, "{before}");
+    for (rate, most) in [(15, 25), (18, 30), (30, 50)] {
+        let policies = between(rate, most);
+        desk.step(Event::PolicyChanged { policies });
+        let (taken, refused) = (far.taken, far.refused);
+        desk.run(Nanos(20 * SECOND), |now, _| far.answer(now));
+        let sent = far.taken - taken + far.refused - refused;
+        assert!(sent < 20 * 6, "{sent} in 20 s at {rate}/s");
+    }
+}
+
 /// A policy had it learnt, and is replaced by one that does not, in the middle
 /// of an incident.
 #[test]

@@ -6,16 +6,46 @@ use outflow_core::engine::command::{Command, PauseId};
 use outflow_core::engine::explain::Obstacle;
 use outflow_core::engine::view::LaneView;
 use outflow_core::flow::FlowKey;
+use outflow_core::limit::spec::LimitSpec;
 use outflow_core::message::Seq;
+use outflow_core::policy::key::LimitKey;
+use outflow_core::policy::matcher::Match;
+use outflow_core::policy::policy::Policy;
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
+use outflow_core::tally::{Counter, Window};
 use outflow_core::time::Nanos;
 
-use super::{Desk, START, account, google_at_one, limits, to};
+use super::{Desk, START, account, google_at_one, limits, to, with};
 
 fn lane(desk: &Desk, name: &str) -> Option<LaneView> {
     let mut lanes = desk.engine.lanes(&desk.now).into_iter();
     lanes.find(|lane| format!("{}/{}", lane.pool, lane.destination) == name)
+}
+
+/// How far a plan is goes by what is counted of its pair.
+#[test]
+fn a_pair_with_a_quota_is_counted_however_many_came_before() {
+    let pair = Match::from_pairs([("account", "main"), ("isp", "google")]).unwrap();
+    let mut policy = Policy::new(pair);
+    policy.limits = vec![LimitSpec::parse("1000/day@UTC").unwrap()];
+    let mut desk = Desk::new(with(policy));
+    desk.set_account(account("main", &[]));
+    let others = (1..=1_030).map(|no| (no, format!("provider-{no}")));
+    for (seq, name) in others.chain([(1_031, "google".to_owned())]) {
+        let flow = desk.flow(&name);
+        desk.queue(flow, seq..=seq);
+        desk.reply(seq, Reply::accepted());
+    }
+    let counted = |name: &str| {
+        let key: LimitKey = format!("account:main/isp:{name}").parse().unwrap();
+        let mut tallies = desk.engine.tallies();
+        let tally = tallies.find(|(own, _)| ***own == key)?.1;
+        Some(tally.count(desk.now.mono, Window::Minute, Counter::Attempts))
+    };
+    assert_eq!(counted("provider-1"), Some(1));
+    assert_eq!(counted("provider-1030"), None, "there is no room for all");
+    assert_eq!(counted("google"), Some(1));
 }
 
 #[test]

@@ -117,6 +117,10 @@ fn only_what_is_wanted_is_kept() {
         );
         assert!(record.wait_applied(5, LONG));
         assert_eq!(record.count(&ReceiptFilter::default()).unwrap(), kept);
+        let mut canary = receipt(50, State::Delivered);
+        canary.key.tenant = outflow_core::name::Name::from(outflow_core::runbook::CANARY);
+        record.settle(vec![canary], 6);
+        assert!(Receipts::get(&record, Seq(50)).unwrap().is_some(), "always");
     }
 }
 
