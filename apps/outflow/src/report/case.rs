@@ -113,7 +113,7 @@ impl Case {
             limit_before: start.and_then(|start| {
                 // If it was not seen in time, whoever changed it knew it.
                 let told = mitigation.as_ref().and_then(|change| change.from);
-                series.limit_at(start - SECOND).or(told)
+                flowing_before(&series, start).or(told)
             }),
             series,
             spells,
@@ -247,6 +247,18 @@ fn back(steps: &[(i64, f64)], enough: f64, until: i64) -> Option<i64> {
         }
     }
     since.filter(|since| until > *since)
+}
+
+/// The limit just before it began. A few refusals may have stopped the flow
+/// before there were enough to count: a stop is no limit, what held before is.
+fn flowing_before(series: &Series, start: i64) -> Option<f64> {
+    let flows = |rate: &f64| *rate > 0.0 && rate.is_finite();
+    let just_before = series.limit_at(start - SECOND);
+    let earlier = || {
+        let steps = series.limit_steps(start - LED_TO, start);
+        steps.iter().map(|(_, rate)| *rate).rfind(flows)
+    };
+    just_before.filter(flows).or_else(earlier).or(just_before)
 }
 
 fn before(series: &Series, start: i64) -> Pattern {

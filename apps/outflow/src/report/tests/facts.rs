@@ -63,6 +63,15 @@ fn a_limit_is_back_when_it_allows_what_was_sent_before() {
     assert_eq!(story.cases[0].recovered, Some(NOON + 120 * MINUTE + AT));
 }
 
+/// A few refusals, too few to count, stopped the flow for a moment just before.
+#[test]
+fn a_stop_just_before_is_not_the_limit_before() {
+    let (mut history, entries) = incident();
+    history.rates.push(rate(59, 0.0));
+    let story = story(&history, &entries, Some(0));
+    assert_eq!(story.cases[0].limit_before, Some(40.0));
+}
+
 /// Who answers late has not recovered before.
 #[test]
 fn a_late_answer_is_no_early_recovery() {
