@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use outflow_api::notices::{adapted_detail, unwelcome_detail};
+use outflow_api::notices::{adapted_detail, surge_detail, unwelcome_detail};
 use outflow_core::engine::action::Alert;
 use outflow_core::engine::learners::Adapted;
 use outflow_core::time::Wall;
@@ -84,6 +84,15 @@ impl Sink for AuditTrail {
                 let target = format!("account:{account}/{destination}");
                 let detail = unwelcome_detail(*welcome, reply).to_string();
                 self.note("rule:control", "connections.capped", target, detail);
+            }
+            Event::Surge(surge) => {
+                let (target, detail) = (surge.destination.clone(), surge_detail(surge));
+                self.note(
+                    "rule:surge",
+                    "suppressions.hold",
+                    target,
+                    detail.to_string(),
+                );
             }
             _ => {}
         }
