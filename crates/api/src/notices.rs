@@ -9,6 +9,7 @@ use outflow_core::flow::FlowKey;
 use outflow_core::message_id::MessageId;
 use outflow_core::pool::welcome::Welcome;
 use outflow_core::reply::Reply;
+use outflow_core::suppression::surge::Surge;
 use outflow_telemetry::{Event, Sink, without_addresses};
 use serde_json::{Value, json};
 
@@ -74,6 +75,15 @@ fn notice(event: &Event<'_>) -> Option<Notice> {
             tenant: None,
             data: alerted(alert).to_string().into(),
         }),
+        Event::Surge(surge) => {
+            let (to, detail) = (&surge.destination, surge_detail(surge));
+            let data = json!({ "what": "suppressions.hold", "destination": to, "detail": detail });
+            Some(Notice {
+                kind: NoticeKind::Alert,
+                tenant: None,
+                data: data.to_string().into(),
+            })
+        }
         _ => None,
     }
 }
@@ -168,6 +178,18 @@ pub fn unwelcome_detail(welcome: Welcome, reply: &Reply) -> Value {
     })
 }
 
+/// What is told of a destination whose bounces are not believed, also in the
+/// audit.
+pub fn surge_detail(surge: &Surge) -> Value {
+    json!({
+        "hard_bounces": surge.counts.hard,
+        "attempts": surge.counts.attempts,
+        "minutes": 15,
+        "usual_share": surge.counts.usual_share(),
+        "held": surge.held,
+    })
+}
+
 /// What is told of a rate that changed by what was learnt, also in the audit.
 pub fn adapted_detail(adapted: &Adapted) -> Value {
     json!({
@@ -185,11 +207,11 @@ pub fn adapted_detail(adapted: &Adapted) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use outflow_core::pool::welcome::Welcome;
-    use outflow_core::reply::{Reply, Stage};
+    use outflow_core::reply::Stage;
+    use outflow_core::suppression::surge::SurgeCounts;
     use outflow_core::time::Mono;
 
-    use super::unwelcome_detail;
+    use super::*;
 
     #[test]
     fn nobody_s_address_gets_into_the_audit() {
@@ -203,5 +225,29 @@ mod tests {
         let detail = unwelcome_detail(welcome, &reply).to_string();
         assert!(detail.contains("too many connections"), "{detail}");
         assert!(!detail.contains("gmail.com"), "{detail}");
+    }
+
+    #[test]
+    fn a_surge_is_an_alert_with_its_evidence() {
+        let surge = Surge {
+            destination: "isp:google".to_owned(),
+            counts: SurgeCounts {
+                hard: 60,
+                attempts: 100,
+                day_bounced: 160,
+                day_attempts: 10_100,
+            },
+            held: 49,
+        };
+        let notice = notice(&Event::Surge(&surge)).expect("a notice");
+        assert_eq!((notice.kind, &notice.tenant), (NoticeKind::Alert, &None));
+        let data: Value = serde_json::from_str(&notice.data).expect("JSON");
+        let detail = json!({
+            "hard_bounces": 60, "attempts": 100, "minutes": 15, "usual_share": 0.01, "held": 49,
+        });
+        let wanted = json!({
+            "what": "suppressions.hold", "destination": "isp:google", "detail": detail,
+        });
+        assert_eq!(data, wanted);
     }
 }

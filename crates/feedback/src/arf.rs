@@ -9,7 +9,7 @@ use crate::original::Original;
 const RECIPIENTS_MAX: usize = 100;
 
 /// What a `message/feedback-report` part says, one for each recipient.
-pub(crate) fn read(part: &[u8], original: &Original) -> Vec<Feedback> {
+pub(crate) fn read(part: &[u8], original: &Original, most: usize) -> Vec<Feedback> {
     let blocks = blocks(part);
     let empty = Fields::default();
     let fields = blocks.first().unwrap_or(&empty);
@@ -25,7 +25,7 @@ pub(crate) fn read(part: &[u8], original: &Original) -> Vec<Feedback> {
     original.describe(&mut feedback);
     let named = fields.all("Original-Rcpt-To").filter_map(address);
     let mut found: Vec<Feedback> = named
-        .take(RECIPIENTS_MAX)
+        .take(most.min(RECIPIENTS_MAX))
         .map(|recipient| Feedback {
             recipient: Some(recipient),
             ..feedback.clone()

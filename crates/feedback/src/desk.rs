@@ -23,7 +23,8 @@ use outflow_ports::suppression::Suppression;
 use crate::feedback::{Feedback, Kind, Report};
 use crate::learner::{Learner, canonical, detail};
 use crate::lookup;
-use crate::read::read;
+use crate::once::{OPT_OUT, Once, What};
+use crate::read::{read, read_first};
 use crate::return_path::ReturnPaths;
 
 /// Takes in what comes back.
@@ -38,10 +39,13 @@ pub struct Desk {
     pub control: Arc<dyn Control>,
     /// What refusals mean.
     pub rules: Rules,
+    /// What was told before.
+    pub once: Once,
 }
 
 /// What is done about one thing that was told.
 struct Consequence {
+    what: Option<What>,
     counter: Option<Counter>,
     reason: Option<Reason>,
     source: &'static str,
@@ -60,43 +64,45 @@ impl Hearing for Desk {
         about: Option<MessageId>,
         tenant: Option<&str>,
     ) -> Result<Hearsay, HearingError> {
-        let Some(report) = read(mail) else {
+        // One that came to the return address of a message is about that
+        // message, which had one recipient.
+        let report = match about {
+            Some(_) => read_first(mail),
+            None => read(mail),
+        };
+        let Some(report) = report else {
             return Ok(Hearsay::default());
         };
         let signed = about.or_else(|| self.paths.as_ref()?.find(&report));
         let mut heard = Hearsay::default();
-        let mut learnt = Vec::new();
+        let mut told_of = Vec::new();
         for feedback in told(&report, signed.is_some()) {
             heard.read += 1;
-            let Some(receipt) = self.find(signed, feedback)? else {
+            let Some(receipt) = self.find(signed, feedback, tenant)? else {
                 continue;
             };
-            if tenant.is_some_and(|tenant| receipt.key.tenant.as_str() != tenant) {
-                continue;
-            }
             heard.matched += 1;
             let consequence = self.consequence(feedback, &receipt);
-            learnt.extend(self.act(&receipt, consequence, self.learner.now()));
+            told_of.push((receipt, consequence, self.learner.now()));
         }
-        heard.suppressed = self.learn(learnt)?;
+        heard.suppressed = self.act(told_of, Vec::new())?;
         Ok(heard)
     }
 
     fn tales(&self, tales: &[Tale], tenant: Option<&str>) -> Result<Hearsay, HearingError> {
         let mut heard = Hearsay::default();
-        let mut learnt = Vec::new();
+        let (mut told_of, mut learnt) = (Vec::new(), Vec::new());
         for tale in tales {
             heard.read += 1;
             let consequence = of_tale(tale);
-            if let Some(id) = tale.message {
-                let receipt = self.receipt(id)?;
-                let allowed = |receipt: &Receipt| {
-                    tenant.is_none_or(|tenant| receipt.key.tenant.as_str() == tenant)
-                };
-                if let Some(receipt) = receipt.filter(allowed) {
-                    heard.matched += 1;
-                    learnt.extend(self.act(&receipt, consequence, tale.at));
-                }
+            let receipt = match tale.message {
+                Some(id) => self.receipt(id, tenant)?,
+                None => None,
+            };
+            // The receipt of a message may be gone when somebody opts out.
+            if let Some(receipt) = receipt {
+                heard.matched += 1;
+                told_of.push((receipt, consequence, tale.at));
             } else if let (Some(recipient), Some(reason)) = (&tale.recipient, consequence.reason) {
                 heard.matched += 1;
                 learnt.push(Suppression {
@@ -112,7 +118,7 @@ impl Hearing for Desk {
                 });
             }
         }
-        heard.suppressed = self.learn(learnt)?;
+        heard.suppressed = self.act(told_of, learnt)?;
         Ok(heard)
     }
 }
@@ -129,22 +135,31 @@ impl Desk {
         &self,
         signed: Option<MessageId>,
         feedback: &Feedback,
+        tenant: Option<&str>,
     ) -> Result<Option<Receipt>, HearingError> {
         match signed {
-            Some(id) => self.receipt(id),
-            None => lookup::by_message_id(&*self.receipts, feedback)
+            Some(id) => self.receipt(id, tenant),
+            None => lookup::by_message_id(&*self.receipts, feedback, tenant)
                 .map_err(|error| HearingError(error.to_string())),
         }
     }
 
-    fn receipt(&self, id: MessageId) -> Result<Option<Receipt>, HearingError> {
+    /// The receipt of a message, if it is one of this tenant.
+    fn receipt(
+        &self,
+        id: MessageId,
+        tenant: Option<&str>,
+    ) -> Result<Option<Receipt>, HearingError> {
         let receipt = self.receipts.get(id.seq());
         let receipt = receipt.map_err(|error| HearingError(error.to_string()))?;
-        Ok(receipt.filter(|it| MessageId::new(it.accepted_at, it.seq) == id))
+        let is_it = |it: &Receipt| MessageId::new(it.accepted_at, it.seq) == id;
+        let is_theirs = |it: &Receipt| tenant.is_none_or(|tenant| it.key.tenant.as_str() == tenant);
+        Ok(receipt.filter(|it| is_it(it) && is_theirs(it)))
     }
 
     fn consequence(&self, feedback: &Feedback, receipt: &Receipt) -> Consequence {
         let none = Consequence {
+            what: None,
             counter: None,
             reason: None,
             source: "dsn",
@@ -158,8 +173,10 @@ impl Desk {
                     self.rules
                         .classify(Some(&receipt.key.destination), reply, 1)
                 });
-                let is_hard = outcome.is_some_and(|outcome| is_hard(feedback.status, &outcome));
+                let is_hard = outcome.is_some_and(|outcome| is_hard(feedback.status, &outcome))
+                    && is_about_recipient(feedback, receipt);
                 Consequence {
+                    what: Some(What::Bounce),
                     counter: Some(Counter::Bounced),
                     reason: is_hard.then_some(Reason::HardBounce),
                     said: feedback.diagnostic.clone().unwrap_or_default(),
@@ -169,9 +186,14 @@ impl Desk {
             }
             Kind::Complaint | Kind::OptOut => {
                 let word = feedback.feedback_type.as_deref().unwrap_or("complaint");
-                let said = format!("complaint: {word}");
                 let is_complaint = feedback.kind == Kind::Complaint;
+                let (what, begins) = match is_complaint {
+                    true => (What::Complaint, "complaint"),
+                    false => (What::OptOut, OPT_OUT),
+                };
+                let said = format!("{begins}: {word}");
                 Consequence {
+                    what: Some(what),
                     counter: is_complaint.then_some(Counter::Complained),
                     reason: Some(match is_complaint {
                         true => Reason::Complaint,
@@ -191,35 +213,74 @@ impl Desk {
         }
     }
 
-    /// Counts, notes it at the message, and says what goes on the list.
-    fn act(&self, receipt: &Receipt, told: Consequence, at: Wall) -> Option<Suppression> {
+    /// Puts on the list what follows, with more that is known already, and then
+    /// counts: whoever hears that it failed tells it again. What was told before
+    /// changes nothing. How many are new on the list.
+    fn act(
+        &self,
+        told_of: Vec<(Receipt, Consequence, Wall)>,
+        mut entries: Vec<Suppression>,
+    ) -> Result<u64, HearingError> {
+        let mut claimed = Vec::new();
+        for (receipt, told, at) in told_of {
+            let Some(what) = told.what else { continue };
+            if self.once.claim(&receipt, what) {
+                entries.extend(suppression(&receipt, &told, at));
+                claimed.push((receipt, what, told));
+            }
+        }
+        match self.learner.learn(entries) {
+            Ok(put) => {
+                for (receipt, _, told) in claimed {
+                    self.count(receipt, told);
+                }
+                Ok(put.added)
+            }
+            Err(error) => {
+                for (receipt, what, _) in claimed {
+                    self.once.release(receipt.seq, what);
+                }
+                Err(HearingError(error.to_string()))
+            }
+        }
+    }
+
+    /// Counts, and notes it at the message.
+    fn count(&self, receipt: Receipt, told: Consequence) {
         if let Some(counter) = told.counter {
             let account = receipt.account.as_deref().map(Name::from);
             self.control.heard(receipt.key.clone(), account, counter);
         }
         if let Some(reply) = told.reply {
-            let key = receipt.key.clone();
-            self.control.feedback(key, receipt.seq, reply);
+            self.control.feedback(receipt.key, receipt.seq, reply);
         }
-        let envelope = Envelope::from_bytes(&receipt.envelope).ok()?;
-        Some(Suppression {
-            tenant: receipt.key.tenant.as_str().to_owned(),
-            recipient: canonical(&envelope.to),
-            reason: told.reason?,
-            is_held: false,
-            since: at,
-            source: told.source.to_owned(),
-            destination: receipt.key.destination.to_string(),
-            message: MessageId::new(receipt.accepted_at, receipt.seq).to_string(),
-            detail: detail(&told.said),
-        })
     }
+}
 
-    fn learn(&self, entries: Vec<Suppression>) -> Result<u64, HearingError> {
-        let put = self.learner.learn(entries);
-        let put = put.map_err(|error| HearingError(error.to_string()))?;
-        Ok(put.added)
-    }
+/// What goes on the list.
+fn suppression(receipt: &Receipt, told: &Consequence, at: Wall) -> Option<Suppression> {
+    let envelope = Envelope::from_bytes(&receipt.envelope).ok()?;
+    Some(Suppression {
+        tenant: receipt.key.tenant.as_str().to_owned(),
+        recipient: canonical(&envelope.to),
+        reason: told.reason?,
+        is_held: false,
+        since: at,
+        source: told.source.to_owned(),
+        destination: receipt.key.destination.to_string(),
+        message: MessageId::new(receipt.accepted_at, receipt.seq).to_string(),
+        detail: detail(&told.said),
+    })
+}
+
+/// Whether a report speaks of the mailbox that we wrote to. One of somebody
+/// behind it, whom it forwards to or who is on its list, says nothing of it.
+fn is_about_recipient(feedback: &Feedback, receipt: &Receipt) -> bool {
+    let Some(named) = feedback.recipient.as_deref() else {
+        return true;
+    };
+    let envelope = Envelope::from_bytes(&receipt.envelope);
+    envelope.is_ok_and(|envelope| canonical(&envelope.to) == canonical(named))
 }
 
 /// Whether a bounce says that there is no such mailbox. A block with such digits
@@ -230,12 +291,18 @@ fn is_hard(status: Option<Enhanced>, outcome: &Outcome) -> bool {
 }
 
 fn of_tale(tale: &Tale) -> Consequence {
-    let (counter, reason) = match tale.told {
-        Told::Bounce => (Some(Counter::Bounced), Some(Reason::HardBounce)),
-        Told::Complaint => (Some(Counter::Complained), Some(Reason::Complaint)),
-        Told::Open => (Some(Counter::Opened), None),
-        Told::Click => (Some(Counter::Clicked), None),
-        Told::OptOut => (None, Some(Reason::OptOut)),
+    let (what, counter, reason) = match tale.told {
+        Told::Bounce => {
+            let (counter, reason) = (Counter::Bounced, Reason::HardBounce);
+            (What::Bounce, Some(counter), Some(reason))
+        }
+        Told::Complaint => {
+            let (counter, reason) = (Counter::Complained, Reason::Complaint);
+            (What::Complaint, Some(counter), Some(reason))
+        }
+        Told::Open => (What::Open, Some(Counter::Opened), None),
+        Told::Click => (What::Click, Some(Counter::Clicked), None),
+        Told::OptOut => (What::OptOut, None, Some(Reason::OptOut)),
     };
     let said = detail(&format!("{}: {}", tale.told.as_str(), tale.reason));
     let reply = match tale.told {
@@ -245,6 +312,7 @@ fn of_tale(tale: &Tale) -> Consequence {
         Told::Open | Told::Click => None,
     };
     Consequence {
+        what: Some(what),
         counter,
         reason,
         source: "events",

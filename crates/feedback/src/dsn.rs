@@ -10,7 +10,7 @@ use crate::original::Original;
 const RECIPIENTS_MAX: usize = 100;
 
 /// What a `message/delivery-status` part says, one for each recipient.
-pub(crate) fn read(part: &[u8], original: &Original) -> Vec<Feedback> {
+pub(crate) fn read(part: &[u8], original: &Original, most: usize) -> Vec<Feedback> {
     let blocks = blocks(part);
     // Some leave the block of the message out, or put it together with that of
     // the recipient: what speaks of a recipient is told by its fields.
@@ -23,7 +23,7 @@ pub(crate) fn read(part: &[u8], original: &Original) -> Vec<Feedback> {
     let envelope_id = about("Original-Envelope-Id");
     let mut found = Vec::new();
     let recipients = blocks.iter().filter(|it| is_recipient(it));
-    for block in recipients.take(RECIPIENTS_MAX) {
+    for block in recipients.take(most.min(RECIPIENTS_MAX)) {
         let mut feedback = recipient(block);
         feedback.reporting_mta.clone_from(&reporting_mta);
         feedback.envelope_id.clone_from(&envelope_id);

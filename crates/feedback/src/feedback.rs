@@ -83,8 +83,8 @@ pub struct Feedback {
     pub message_id: Option<String>,
     /// The original's return address.
     pub return_path: Option<String>,
-    /// The original's header, as far as it came back.
-    pub headers: Vec<(String, String)>,
+    /// The field of the original's header that we signed.
+    pub signed: Option<String>,
 }
 
 impl Feedback {
@@ -102,7 +102,7 @@ impl Feedback {
             envelope_id: None,
             message_id: None,
             return_path: None,
-            headers: Vec::new(),
+            signed: None,
         }
     }
 
@@ -125,14 +125,6 @@ impl Feedback {
             retry_after: None,
             allows: None,
         })
-    }
-
-    /// A field of the original's header.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let mut headers = self.headers.iter();
-        headers
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -163,7 +155,7 @@ fn split_code(said: &str) -> (Option<u16>, &str) {
 pub struct Report {
     /// What it says, one for each recipient.
     pub feedback: Vec<Feedback>,
-    /// The addresses that may say which message it is about: where it was sent
-    /// to, and the original's return address.
+    /// The addresses that may say which message it is about: the original's
+    /// own signed field and return address, and where the report was sent to.
     pub addresses: Vec<String>,
 }

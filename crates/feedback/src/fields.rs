@@ -43,12 +43,6 @@ impl Fields {
         self.0.is_empty()
     }
 
-    /// All of them, each on one line.
-    pub(crate) fn to_vec(&self) -> Vec<(String, String)> {
-        let flat = |(name, value): &(String, String)| (name.clone(), flat(value));
-        self.0.iter().map(flat).collect()
-    }
-
     fn line(&mut self, line: &str) {
         if line.starts_with([' ', '\t']) {
             if let Some((_, value)) = self.0.last_mut()

@@ -5,32 +5,32 @@
 //! is held until a person has looked. Complaints and opt-outs are what people
 //! said, and are always believed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outflow_core::suppression::Reason;
-use outflow_core::suppression::surge::{LOOK_BACK, SurgeCounts, SurgeRule};
-use outflow_core::tally::{Counter, Tallies, Window};
+use outflow_core::suppression::surge::{LOOK_BACK, Surge, SurgeRule};
 use outflow_core::time::{Mono, Wall};
 use outflow_ports::letter::Envelope;
 use outflow_ports::query::{Query, TallyView};
 use outflow_ports::registry::Audit;
 use outflow_ports::suppression::{
-    DETAIL_BYTES_MAX, NoSuchRecipient, PAGE_MAX, Put, Suppression, SuppressionChange,
+    DETAIL_BYTES_MAX, NoSuchRecipient, PAGE_MAX, Placed, Put, Suppression, SuppressionChange,
     SuppressionError, SuppressionFilter, Suppressions,
 };
 
-/// Destinations whose bounces are counted apart.
-const DESTINATIONS_MAX: usize = 1_024;
+use crate::doubts::{Doubts, counts_of};
+use crate::notes::{Line, Notes};
+
 /// How long the node is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Both clocks.
 pub type Clocks = Arc<dyn Fn() -> (Mono, Wall) + Send + Sync>;
-/// Tells people what they should know, in words.
-pub type Alarm = Arc<dyn Fn(&str) + Send + Sync>;
+/// Tells people that a destination is doubted.
+pub type Alarm = Arc<dyn Fn(&Surge) + Send + Sync>;
 
 /// Puts what was learnt on the list.
 pub struct Learner {
@@ -38,16 +38,14 @@ pub struct Learner {
     query: Arc<dyn Query>,
     clocks: Clocks,
     alarm: Alarm,
-    rule: SurgeRule,
-    counts: Mutex<Counts>,
+    /// Held while something is learnt: what is judged and what is held follow
+    /// from it in one order.
+    known: Mutex<Known>,
 }
 
-/// What is known of destinations.
-struct Counts {
-    /// Hard bounces.
-    hard: Tallies<String>,
-    /// Until when a destination is doubted.
-    doubted: BTreeMap<String, Mono>,
+struct Known {
+    doubts: Doubts,
+    notes: Notes,
 }
 
 impl Learner {
@@ -59,17 +57,16 @@ impl Learner {
         alarm: Alarm,
         rule: SurgeRule,
     ) -> Self {
-        let counts = Counts {
-            hard: Tallies::new(DESTINATIONS_MAX),
-            doubted: BTreeMap::new(),
+        let known = Known {
+            doubts: Doubts::new(rule),
+            notes: Notes::default(),
         };
         Self {
             list,
             query,
             clocks,
             alarm,
-            rule,
-            counts: Mutex::new(counts),
+            known: Mutex::new(known),
         }
     }
 
@@ -105,90 +102,104 @@ impl Learner {
         self.learn(bounces.iter().filter_map(entry).collect())
     }
 
-    /// Puts what was learnt on the list, with one line of audit.
+    /// Puts what was learnt on the list.
     pub fn learn(&self, mut entries: Vec<Suppression>) -> Result<Put, SuppressionError> {
         if entries.is_empty() {
             return Ok(Put::default());
         }
         let (mono, now) = (self.clocks)();
-        let doubted = self.doubted(mono, now, &entries)?;
-        let mut held = 0;
-        for entry in &mut entries {
-            if entry.reason == Reason::HardBounce && doubted.contains(&entry.destination) {
-                entry.is_held = true;
-                held += 1;
-            }
+        let mut known = self.known();
+        let destinations = hard_destinations(&entries);
+        for entry in entries.iter().filter(|entry| is_hard(entry)) {
+            known.doubts.count(mono, &entry.destination);
         }
-        let mut sources: Vec<&str> = entries.iter().map(|entry| entry.source.as_str()).collect();
-        sources.sort_unstable();
-        sources.dedup();
-        let target = sources.join(",");
-        let detail = format!("{{\"entries\":{},\"held\":{held}}}", entries.len());
-        let audit = Audit {
-            at: now,
-            actor: "feedback",
-            action: "suppressions.learn",
-            target: &target,
-            detail: &detail,
-        };
-        self.list.put(&entries, Some(audit))
+        self.judge(&mut known.doubts, mono, now, &destinations)?;
+        for entry in entries.iter_mut().filter(|entry| is_hard(entry)) {
+            entry.is_held = known.doubts.is_doubted(mono, &entry.destination);
+        }
+        let put = self.list.put(&entries, None)?;
+        let placed = entries.iter().zip(&put.placed);
+        for (entry, _) in placed.filter(|(_, placed)| **placed == Placed::New) {
+            let destination = &entry.destination;
+            known.notes.add(destination, &entry.source, entry.is_held);
+        }
+        let due = known.notes.due(mono);
+        // What is learnt is learnt, also if its line has to wait.
+        let _ = self.note(&mut known.notes, mono, now, due);
+        Ok(put)
     }
 
-    /// Counts hard bounces; which of their destinations are doubted.
-    fn doubted(
+    /// Writes the lines of audit whose time has come; at the end, all.
+    pub fn write_notes(&self, is_end: bool) -> Result<(), SuppressionError> {
+        let (mono, now) = (self.clocks)();
+        let mut known = self.known();
+        let due = match is_end {
+            true => known.notes.all(),
+            false => known.notes.due(mono),
+        };
+        self.note(&mut known.notes, mono, now, due)
+    }
+
+    fn note(
         &self,
+        notes: &mut Notes,
+        mono: Mono,
+        at: Wall,
+        lines: Vec<Line>,
+    ) -> Result<(), SuppressionError> {
+        for line in lines {
+            let audit = Audit {
+                at,
+                actor: "feedback",
+                action: "suppressions.learn",
+                target: &line.target,
+                detail: &line.detail,
+            };
+            self.list.put(&[], Some(audit))?;
+            notes.written(mono, line);
+        }
+        Ok(())
+    }
+
+    /// Judges those of these destinations whose time has come.
+    fn judge(
+        &self,
+        doubts: &mut Doubts,
         mono: Mono,
         now: Wall,
-        entries: &[Suppression],
-    ) -> Result<BTreeSet<String>, SuppressionError> {
-        let mut doubted = BTreeSet::new();
-        let mut suspects = BTreeMap::new();
-        {
-            let mut counts = self.counts();
-            counts.doubted.retain(|_, until| *until > mono);
-            let hard = entries.iter().filter(|entry| {
-                entry.reason == Reason::HardBounce && !entry.destination.is_empty()
-            });
-            for entry in hard {
-                let destination = &entry.destination;
-                counts.hard.add(mono, destination, Counter::Bounced, 1);
-                let tally = counts.hard.get(destination);
-                let of_late = tally.map_or(0, |tally| {
-                    tally.count(mono, Window::QuarterHour, Counter::Bounced)
-                });
-                if of_late >= self.rule.least {
-                    suspects.insert(destination.clone(), of_late);
-                }
-                if counts.doubted.contains_key(destination) {
-                    doubted.insert(destination.clone());
-                }
-            }
-        }
+        destinations: &BTreeSet<String>,
+    ) -> Result<(), SuppressionError> {
+        let suspect = |destination| Some((destination, doubts.suspect(mono, destination)?));
+        let suspects: Vec<(&String, u64)> = destinations.iter().filter_map(suspect).collect();
         if suspects.is_empty() {
-            return Ok(doubted);
+            return Ok(());
         }
         let tallies = self.tallies();
         for (destination, hard) in suspects {
-            if !self.rule.is_surge(&counts_of(&tallies, &destination, hard)) {
-                continue;
+            let counts = tallies
+                .as_deref()
+                .map(|tallies| counts_of(tallies, destination, hard));
+            let is_surge = doubts.judge(mono, destination, counts.as_ref());
+            let is_new = is_surge && !doubts.is_doubted(mono, destination);
+            // Held first: if that fails, it is tried again with the next bounce.
+            let held = match is_new {
+                true => self.hold_of_late(destination, now)?,
+                false => 0,
+            };
+            doubts.found(mono, destination, is_surge);
+            if let (true, Some(counts)) = (is_new, counts) {
+                (self.alarm)(&Surge {
+                    destination: destination.clone(),
+                    counts,
+                    held,
+                });
             }
-            let until = mono + LOOK_BACK;
-            let before = self.counts().doubted.insert(destination.clone(), until);
-            if before.is_none() {
-                let taken_back = self.hold_of_late(&destination, now)?;
-                (self.alarm)(&format!(
-                    "{destination} says \"no such mailbox\" far more often than usual ({hard} \
-                     times in 15 minutes): {taken_back} suppressions of late and those to come \
-                     are held. Look at them: outflow suppressions review"
-                ));
-            }
-            doubted.insert(destination);
         }
-        Ok(doubted)
+        Ok(())
     }
 
     /// What the destination taught right before it was doubted is held too.
-    fn hold_of_late(&self, destination: &str, now: Wall) -> Result<usize, SuppressionError> {
+    fn hold_of_late(&self, destination: &str, now: Wall) -> Result<u64, SuppressionError> {
         let back = i64::try_from(LOOK_BACK.0).unwrap_or(i64::MAX);
         let filter = SuppressionFilter {
             destination: Some(destination.to_owned()),
@@ -200,44 +211,35 @@ impl Learner {
         let mut held = 0;
         loop {
             let part = self.list.change(&filter, SuppressionChange::Hold)?.len();
-            held += part;
+            held += part as u64;
             if part < PAGE_MAX {
                 return Ok(held);
             }
         }
     }
 
-    /// What the node counted. A node that does not answer counted nothing:
-    /// then bounces alone decide, on the safe side.
-    fn tallies(&self) -> Vec<TallyView> {
+    /// What the node counted; none if it does not answer.
+    fn tallies(&self) -> Option<Vec<TallyView>> {
         let (then, answer) = sync_channel(1);
         self.query.tallies(Box::new(move |tallies| {
             let _ = then.send(tallies);
         }));
-        answer.recv_timeout(PATIENCE).unwrap_or_default()
+        answer.recv_timeout(PATIENCE).ok()
     }
 
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn counts_of(tallies: &[TallyView], destination: &str, hard: u64) -> SurgeCounts {
-    let found = tallies
-        .iter()
-        .find(|tally| tally.key.to_string() == destination);
-    let Some(tally) = found else {
-        return SurgeCounts {
-            hard,
-            ..SurgeCounts::default()
-        };
-    };
-    SurgeCounts {
-        hard,
-        attempts: tally.count(Window::QuarterHour, Counter::Attempts),
-        day_bounced: tally.count(Window::Day, Counter::Bounced),
-        day_attempts: tally.count(Window::Day, Counter::Attempts),
-    }
+/// Whether a bounce says something of its destination, too.
+fn is_hard(entry: &Suppression) -> bool {
+    entry.reason == Reason::HardBounce && !entry.destination.is_empty()
+}
+
+fn hard_destinations(entries: &[Suppression]) -> BTreeSet<String> {
+    let hard = entries.iter().filter(|entry| is_hard(entry));
+    hard.map(|entry| entry.destination.clone()).collect()
 }
 
 /// An address as the list has it: case does not matter.

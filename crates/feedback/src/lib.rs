@@ -12,18 +12,23 @@
 //! spoken of), `dsn` (RFC 3464), `arf` (RFC 5965) and `plain` (what programs
 //! wrote before, and some still do); [`return_path`] (addresses that say which
 //! message a report is about) with `base32`; [`set`] and [`list`] (who is
-//! suppressed), [`learner`] (what is learnt, and when it is doubted), `lookup`
-//! (which message is meant), [`desk`] (what follows from what was told).
+//! suppressed), [`learner`] (what is learnt) with `doubts` (when it is not
+//! believed) and `notes` (what the audit hears of it), `lookup` (which message is
+//! meant), [`once`] (what was told before), [`desk`] (what follows from what was
+//! told).
 
 mod arf;
 mod base32;
 pub mod desk;
+mod doubts;
 mod dsn;
 pub mod feedback;
 mod fields;
 pub mod learner;
 pub mod list;
 mod lookup;
+mod notes;
+pub mod once;
 mod original;
 mod plain;
 pub mod read;
@@ -34,5 +39,6 @@ pub use desk::Desk;
 pub use feedback::{Feedback, Kind, Report};
 pub use learner::Learner;
 pub use list::SuppressionList;
+pub use once::Once;
 pub use read::read;
 pub use return_path::{ReturnPathError, ReturnPaths};

@@ -10,42 +10,68 @@ use outflow_ports::receipts::{Receipt, ReceiptFilter, Receipts, ReceiptsError};
 
 use crate::feedback::Feedback;
 
-/// A Message-ID is given right before its message is accepted.
-const APART_MS: i64 = 5_000;
-/// Receipts looked at in one go, and in all.
+/// A Message-ID is given right before its message is accepted: most are found
+/// within the first of these times.
+const APART_MS: [i64; 3] = [200, 1_000, 5_000];
+/// Receipts looked at in one go, and within each of those times.
 const PAGE: usize = 500;
 const LOOKS_MAX: usize = 20_000;
 
-/// The message that a report is about, by its Message-ID and recipient.
+/// The message of this tenant, if one is named, that a report is about, by its
+/// Message-ID and recipient.
 pub fn by_message_id(
     receipts: &dyn Receipts,
     feedback: &Feedback,
+    tenant: Option<&str>,
 ) -> Result<Option<Receipt>, ReceiptsError> {
     let Some((given_ms, domain)) = feedback.message_id.as_deref().and_then(ours) else {
         return Ok(None);
     };
     let recipients = [&feedback.original_recipient, &feedback.recipient];
     let is_it = |receipt: &Receipt| {
-        let sender = receipt.key.sender_domain.as_ref();
+        let key = &receipt.key;
+        let sender = key.sender_domain.as_ref();
+        let is_theirs = tenant.is_none_or(|tenant| key.tenant.as_str() == tenant)
+            && sender.is_some_and(|sender| sender.as_str().eq_ignore_ascii_case(domain));
+        if !is_theirs {
+            return false;
+        }
         let Ok(envelope) = Envelope::from_bytes(&receipt.envelope) else {
             return false;
         };
-        sender.is_some_and(|sender| sender.as_str().eq_ignore_ascii_case(domain))
-            && recipients.iter().any(|recipient| {
-                let recipient = recipient.as_deref();
-                recipient.is_some_and(|it| it.eq_ignore_ascii_case(&envelope.to))
-            })
+        recipients.iter().any(|recipient| {
+            let recipient = recipient.as_deref();
+            recipient.is_some_and(|it| it.eq_ignore_ascii_case(&envelope.to))
+        })
     };
+    let mut from_ms = given_ms;
+    for apart_ms in APART_MS {
+        let until_ms = given_ms.saturating_add(apart_ms);
+        if let Some(found) = between(receipts, from_ms, until_ms, &is_it)? {
+            return Ok(Some(found));
+        }
+        from_ms = until_ms.saturating_add(1);
+    }
+    Ok(None)
+}
+
+/// The latest of the messages accepted between these times that `is_it`.
+fn between(
+    receipts: &dyn Receipts,
+    from_ms: i64,
+    until_ms: i64,
+    is_it: &dyn Fn(&Receipt) -> bool,
+) -> Result<Option<Receipt>, ReceiptsError> {
     let all = ReceiptFilter::default();
-    let mut before = first_after(receipts, given_ms + APART_MS)?;
+    let mut before = first_after(receipts, until_ms)?;
     for _ in 0..LOOKS_MAX / PAGE {
         let page = receipts.list(&all, before, PAGE)?;
         let Some(last) = page.last() else {
             return Ok(None);
         };
-        let is_over = millis(last) < given_ms;
+        let is_over = millis(last) < from_ms;
         before = Some(last.seq);
-        let near = |receipt: &Receipt| millis(receipt) >= given_ms;
+        let near = |receipt: &Receipt| millis(receipt) >= from_ms;
         if let Some(found) = page.into_iter().find(|it| near(it) && is_it(it)) {
             return Ok(Some(found));
         }

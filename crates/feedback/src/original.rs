@@ -1,5 +1,7 @@
 //! The message that a report speaks of, as far as it came back, and addresses.
 
+use outflow_ports::letter::RETURN_FIELD;
+
 use crate::feedback::Feedback;
 use crate::fields::{Fields, flat, header};
 
@@ -42,7 +44,7 @@ impl Original {
         feedback.message_id = id.filter(|id| !id.is_empty());
         let own = feedback.return_path.take();
         feedback.return_path = own.or_else(|| self.return_path());
-        feedback.headers = self.header.to_vec();
+        feedback.signed = self.header.get(RETURN_FIELD);
     }
 }
 

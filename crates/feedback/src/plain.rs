@@ -71,7 +71,12 @@ fn has_no_sender(header: &Fields) -> bool {
 }
 
 /// What a bounce in words says, one for each recipient that it names.
-pub(crate) fn read(header: &Fields, body: &[u8], attached: &Original) -> Vec<Feedback> {
+pub(crate) fn read(
+    header: &Fields,
+    body: &[u8],
+    attached: &Original,
+    most: usize,
+) -> Vec<Feedback> {
     let subject = header.get("Subject").unwrap_or_default();
     let subject = subject.to_ascii_lowercase();
     let named = header.lines("X-Failed-Recipients");
@@ -110,7 +115,7 @@ pub(crate) fn read(header: &Fields, body: &[u8], attached: &Original) -> Vec<Fee
     };
     recipients
         .into_iter()
-        .take(RECIPIENTS_MAX)
+        .take(most.min(RECIPIENTS_MAX))
         .map(of)
         .collect()
 }

@@ -18,30 +18,38 @@ const SENT_TO: [&str; 4] = ["Delivered-To", "X-Original-To", "Envelope-To", "To"
 
 /// What a mail reports; nothing if it reports nothing that we understand.
 pub fn read(mail: &[u8]) -> Option<Report> {
+    read_some(mail, usize::MAX)
+}
+
+/// The same, of the first recipient that it speaks of.
+pub fn read_first(mail: &[u8]) -> Option<Report> {
+    read_some(mail, 1)
+}
+
+fn read_some(mail: &[u8], most: usize) -> Option<Report> {
     let end = mail.len().min(MAIL_BYTES_MAX);
     let mail = mail.get(..end)?;
     let own = header(mail);
     let parts = Parts::of(mail);
-    let feedback = feedback(&own, &parts);
-    if feedback.is_empty() {
-        return None;
-    }
-    let paths = feedback.iter().filter_map(|it| it.return_path.as_deref());
+    let feedback = feedback(&own, &parts, most);
+    // All of it is about one message.
+    let first = feedback.first()?;
+    let ours = [first.signed.as_deref(), first.return_path.as_deref()];
     let fields = SENT_TO.iter().flat_map(|name| own.all(name));
-    let addresses = addresses(fields.chain(paths));
+    let addresses = addresses(ours.into_iter().flatten().chain(fields));
     Some(Report {
         feedback,
         addresses,
     })
 }
 
-fn feedback(own: &Fields, parts: &Parts) -> Vec<Feedback> {
+fn feedback(own: &Fields, parts: &Parts, most: usize) -> Vec<Feedback> {
     let original = &parts.original;
     if let Some(report) = &parts.complaint {
-        return arf::read(report, original);
+        return arf::read(report, original, most);
     }
     if let Some(report) = &parts.status {
-        let found = dsn::read(report, original);
+        let found = dsn::read(report, original, most);
         if !found.is_empty() {
             return found;
         }
@@ -54,7 +62,7 @@ fn feedback(own: &Fields, parts: &Parts) -> Vec<Feedback> {
     if arf::is_marked(original) {
         return vec![arf::bare(original)];
     }
-    plain::read(own, &parts.words, original)
+    plain::read(own, &parts.words, original, most)
 }
 
 /// The parts of a mail that matter here.

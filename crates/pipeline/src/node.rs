@@ -207,6 +207,9 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
 
     /// One turn. When the next one is due.
     pub fn turn(&mut self, now: &Now) -> Mono {
+        if self.screening.next_review() <= now.mono {
+            self.review(now);
+        }
         self.collect(now);
         let mut actions = std::mem::take(&mut self.actions);
         for _ in 0..STEPS_MAX {
@@ -236,6 +239,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         }
         self.engine
             .next_wake()
+            .min(self.screening.next_review())
             .min(self.ports.store.next_completion())
             .min(self.ports.ledger.next_completion())
             .min(self.ports.transport.next_completion())
@@ -339,6 +343,24 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         if let Event::Paged { flow, heads } = event {
             for (seq, error) in self.screening.paged(&self.engine, *flow, heads) {
                 let flow = *flow;
+                self.post_first(Event::Command(Command::Suppress { flow, seq, error }));
+            }
+        }
+    }
+
+    /// And for what the engine holds since before its recipient was suppressed.
+    /// What it is about to hear must be heard first: a page that was screened
+    /// before, or that a message is done with already.
+    fn review(&mut self, now: &Now) {
+        let is_open = |event: &Event| {
+            let suppress = matches!(event, Event::Command(Command::Suppress { .. }));
+            suppress || matches!(event, Event::Paged { .. })
+        };
+        if self.inbox.iter().any(is_open) {
+            return;
+        }
+        for (flow, marked) in self.screening.review(now.mono, &self.engine) {
+            for (seq, error) in marked {
                 self.post_first(Event::Command(Command::Suppress { flow, seq, error }));
             }
         }

@@ -10,6 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::parcel::Parcel;
 
+/// The header field of outgoing mail by which reports are matched to their
+/// message, whatever its Message-ID and its return address are: its value is an
+/// address that we signed.
+pub const RETURN_FIELD: &str = "X-Outflow";
+
 /// What belongs to one message alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {

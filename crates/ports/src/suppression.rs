@@ -13,13 +13,14 @@ use outflow_core::message_id::MessageId;
 use outflow_core::retry::dead_letter::LastError;
 use outflow_core::suppression::Reason;
 use outflow_core::time::Wall;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::parcel::ParcelRef;
 use crate::registry::Audit;
 
 /// The most entries that one call takes or yields.
 pub const PAGE_MAX: usize = 10_000;
+/// Where entries come from that the server learnt by itself.
+pub const LEARNT_FROM: [&str; 4] = ["reply", "dsn", "arf", "events"];
 /// Bytes of what is kept of a far end's or a person's words.
 pub const DETAIL_BYTES_MAX: usize = 256;
 
@@ -58,6 +59,11 @@ pub struct SuppressionKey {
 }
 
 impl Suppression {
+    /// Whether the server learnt it by itself.
+    pub fn is_learnt(&self) -> bool {
+        LEARNT_FROM.contains(&self.source.as_str())
+    }
+
     /// What names it.
     pub fn key(&self) -> SuppressionKey {
         SuppressionKey {
@@ -96,13 +102,39 @@ pub enum SuppressionChange {
     Approve,
 }
 
+/// What became of one entry that was put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placed {
+    /// It is new.
+    New,
+    /// It was there before, and in force.
+    Known,
+    /// It was held, and is in force now.
+    Approved,
+    /// It was held, and still is.
+    Held,
+}
+
 /// What became of entries that were put.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Put {
     /// So many are new.
     pub added: u64,
     /// So many were there before.
     pub known: u64,
+    /// Each of them, in the order in which they were given.
+    pub placed: Vec<Placed>,
+}
+
+impl Put {
+    /// One more.
+    pub fn push(&mut self, placed: Placed) {
+        match placed {
+            Placed::New => self.added += 1,
+            Placed::Known | Placed::Approved | Placed::Held => self.known += 1,
+        }
+        self.placed.push(placed);
+    }
 }
 
 /// Why the list cannot be read or changed.
@@ -119,8 +151,9 @@ pub enum SuppressionError {
 /// Keeps the list. All calls may wait for a disk.
 pub trait Suppressions: Send + Sync {
     /// Puts entries on the list, all or none, with a line of audit if one is
-    /// given. What is there already stays as it is, but an entry that is held
-    /// and put again by somebody who is sure is in force.
+    /// given; with no entries, that line alone. What is there already stays as
+    /// it is, but an entry that is held and put again by a person or a program,
+    /// who is sure, is in force. What was learnt approves nothing.
     fn put(
         &self,
         entries: &[Suppression],
@@ -150,13 +183,6 @@ pub trait Suppressions: Send + Sync {
     fn load(&self, each: &mut dyn FnMut(&str, &str, Reason, Wall)) -> Result<(), SuppressionError>;
 }
 
-/// Where a recipient of a tenant stands in memory. Two of ten million share a
-/// place with a chance of one in 100,000; addresses are not kept there, since
-/// they would take most of the room.
-pub fn place(tenant: &str, recipient: Recipient) -> u64 {
-    xxh3_64_with_seed(tenant.as_bytes(), recipient.0)
-}
-
 /// What stops a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
@@ -181,6 +207,9 @@ pub struct NoSuchRecipient {
 
 /// Looks at every message before it is sent. Calls must not wait.
 pub trait Screen: Send + Sync + fmt::Debug {
+    /// Another number whenever somebody more may be stopped than before.
+    fn generation(&self) -> u64;
+
     /// What stops a message of this flow to this recipient, if anything does.
     fn stops(&self, key: &FlowKey, recipient: Recipient) -> Option<Stopped>;
 

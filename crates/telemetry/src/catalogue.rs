@@ -16,6 +16,7 @@ use outflow_core::outcome::ReplyClass;
 use outflow_core::policy::matcher::Match;
 use outflow_core::reply::Enhanced;
 use outflow_core::retry::dead_letter::{DeadLetter, LastError};
+use outflow_core::suppression::surge::Surge;
 use outflow_core::time::{Nanos, Wall};
 
 use crate::sink::Slot;
@@ -100,6 +101,8 @@ pub enum Event<'a> {
     Submission(Submission<'a>),
     /// Somebody told what happened to messages later.
     Reported(Reported),
+    /// The bounces of a destination are not believed from now on.
+    Surge(&'a Surge),
     /// Something else that a person may want to read, from a part of the server
     /// that is named.
     Noted {

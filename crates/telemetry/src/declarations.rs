@@ -134,6 +134,10 @@ metrics! {
         "What others told of messages later (bounces, complaints, opens), by mail and over the API: `matched` to a message, `unmatched`, `unread` (a mail that says nothing that is understood).";
     SUPPRESSED_RECIPIENTS = Gauge "outflow_suppressed_recipients" []
         "Recipients on the suppression list that are in force, counted once for each tenant.";
+    SUPPRESSIONS_HELD = Gauge "outflow_suppressions_held" []
+        "Entries of the suppression list that are held until a person has looked, since their destination was not believed: `outflow suppressions review`.";
+    SUPPRESSIONS_LET_GO = Counter "outflow_suppressions_let_go_total" []
+        "Bounces that are not on the suppression list, since more came at once than can wait for the disk. The next message to those recipients bounces as well.";
     THROTTLE_ACQUIRES = Counter "outflow_throttle_acquires_total" ["result"]
         "Requests to the throttle, over HTTP and over the Redis protocol: `granted` (at once or after a wait), `refused` (for now or for good), `failed` (they made no sense).";
     THROTTLE_WAITED = Counter "outflow_throttle_waited_total" []

@@ -175,6 +175,18 @@ impl Logs {
                 line.number("matched", what.matched);
                 line.number("suppressed", what.suppressed);
             }
+            Event::Surge(surge) => {
+                line.text("destination", &surge.destination);
+                line.number("hard_bounces", surge.counts.hard);
+                line.number("attempts", surge.counts.attempts);
+                line.number("held", surge.held);
+                line.text(
+                    "text",
+                    "it says \"no such mailbox\" far more often than usual: the suppressions of \
+                     the last 15 minutes and those to come are held. Look at them: outflow \
+                     suppressions review",
+                );
+            }
             Event::Noted { part, text, .. } => {
                 line.text("part", part);
                 line.text("text", &self.shown(text));
@@ -327,6 +339,7 @@ fn describe_alert(line: &mut Line<'_>, alert: &Alert) {
 pub fn level(event: &Event<'_>) -> Level {
     match event {
         Event::Alert(Alert::StoreFailing | Alert::Refused(_)) => Level::Error,
+        Event::Surge(_) => Level::Error,
         Event::Alert(Alert::StoreRecovered | Alert::Restored { .. }) => Level::Info,
         Event::Alert(Alert::Adapted(adapted)) => match adapted.turn {
             Turn::Stopped | Turn::Cut | Turn::Learnt => Level::Warn,
@@ -397,6 +410,7 @@ pub fn name(event: &Event<'_>) -> &'static str {
         Event::LedgerCounts(_) => "ledger_counts",
         Event::Submission(_) => "submission",
         Event::Reported(_) => "reported",
+        Event::Surge(_) => "surge",
         Event::Noted { .. } => "noted",
     }
 }

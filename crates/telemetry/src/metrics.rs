@@ -222,6 +222,7 @@ impl Sink for Metrics {
             | Event::Paused { .. }
             | Event::Resumed { .. }
             | Event::Swept { .. }
+            | Event::Surge(_)
             | Event::Noted { .. } => {}
         }
     }

@@ -163,9 +163,14 @@ impl Metrics {
         for (result, count) in ["matched", "unmatched", "unread"].iter().zip(&self.reports) {
             page.count(metric, &[result], count.load(Relaxed));
         }
-        let metric = &declared::SUPPRESSED_RECIPIENTS;
-        page.begin(metric);
-        page.count(metric, &[], now.suppressed);
+        for (metric, count) in [
+            (&declared::SUPPRESSED_RECIPIENTS, now.suppressed),
+            (&declared::SUPPRESSIONS_HELD, now.suppressions_held),
+            (&declared::SUPPRESSIONS_LET_GO, now.suppressions_let_go),
+        ] {
+            page.begin(metric);
+            page.count(metric, &[], count);
+        }
         render_throttle(page, &now.throttle);
         page.begin(&declared::LOG_LINES_DROPPED);
         for (log, dropped) in ["server", "attempts", "grants"]

@@ -70,6 +70,10 @@ pub struct Snapshot {
     pub throttle: ThrottleNow,
     /// Recipients on the suppression list that are in force.
     pub suppressed: u64,
+    /// Entries of it that are held.
+    pub suppressions_held: u64,
+    /// Bounces that were let go.
+    pub suppressions_let_go: u64,
     /// Lines that the server's log, the log of attempts and that of grants
     /// dropped.
     pub lines_dropped: [u64; 3],

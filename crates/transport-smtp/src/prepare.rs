@@ -8,7 +8,7 @@ use std::sync::Arc;
 use outflow_core::reply::{Reply, Stage};
 use outflow_mail::address::Address;
 use outflow_mail::{Can, Keyring, Mail, compose};
-use outflow_ports::letter::Envelope;
+use outflow_ports::letter::{Envelope, RETURN_FIELD};
 use outflow_ports::parcel::{Parcel, ParcelRef};
 
 /// The domain that a message goes to.
@@ -60,6 +60,10 @@ fn made(
 ) -> Result<Mail, Reply> {
     let (envelope, content) = parcel.open().map_err(|error| never(&error.to_string()))?;
     let mut mail = compose(&envelope, &content, can).map_err(|error| never(&error.to_string()))?;
+    if let Some(return_to) = &return_to {
+        let field = format!("{RETURN_FIELD}: {}\r\n", return_to.as_str());
+        mail.bytes.splice(..0, field.into_bytes());
+    }
     // Whoever names a return address wants to hear of bounces himself, and what
     // must not bounce has none.
     if envelope.return_path.is_none() && mail.sender.is_some() && return_to.is_some() {
@@ -93,7 +97,9 @@ mod tests {
     use super::*;
 
     /// A parcel that is in memory; whoever would wait for it fails.
-    struct InMemory;
+    struct InMemory {
+        return_path: Option<String>,
+    }
 
     impl ParcelSource for InMemory {
         fn read(&self, _: u64, _: u64) -> Result<Parcel, ParcelError> {
@@ -104,6 +110,7 @@ mod tests {
             let envelope = Envelope {
                 to: "reader@example.com".to_owned(),
                 from: "writer@example.org".to_owned(),
+                return_path: self.return_path.clone(),
                 ..Envelope::default()
             };
             let content = Content {
@@ -120,9 +127,9 @@ mod tests {
     }
 
     /// There is no executor here, so that another thread cannot be asked.
-    #[test]
-    fn what_is_in_memory_is_composed_at_once() {
-        let parcel = ParcelRef::new(Arc::new(InMemory), 0, 0);
+    fn at_once(return_path: Option<&str>) -> Mail {
+        let return_path = return_path.map(str::to_owned);
+        let parcel = ParcelRef::new(Arc::new(InMemory { return_path }), 0, 0);
         let can = Can { eight_bit: true };
         let bounces = Address::parse("bounce+1@example.net").unwrap();
         let work = pin!(prepare(Some(parcel), can, Arc::default(), Some(bounces)));
@@ -130,9 +137,24 @@ mod tests {
         let Poll::Ready(Ok(mail)) = done else {
             panic!("it waits, or failed: {done:?}");
         };
+        mail
+    }
+
+    #[test]
+    fn what_is_in_memory_is_composed_at_once() {
+        let mail = at_once(None);
         assert_eq!(mail.recipient.as_str(), "reader@example.com");
         let sender = mail.sender.map(Address::into_string);
         assert_eq!(sender.as_deref(), Some("bounce+1@example.net"));
         assert!(mail.bytes.ends_with(b"\r\n\r\nHello\r\n"));
+    }
+
+    #[test]
+    fn what_has_a_return_path_of_its_own_is_known_by_our_field() {
+        let mail = at_once(Some("me@example.org"));
+        let sender = mail.sender.map(Address::into_string);
+        assert_eq!(sender.as_deref(), Some("me@example.org"));
+        let field = b"X-Outflow: bounce+1@example.net\r\n";
+        assert!(mail.bytes.starts_with(field));
     }
 }

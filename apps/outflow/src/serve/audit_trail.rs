@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use outflow_api::notices::{adapted_detail, refusal_detail, unwelcome_detail};
+use outflow_api::notices::{adapted_detail, refusal_detail, surge_detail, unwelcome_detail};
 use outflow_core::engine::action::Alert;
 use outflow_core::engine::learners::Adapted;
 use outflow_core::time::Wall;
@@ -102,6 +102,15 @@ impl Sink for AuditTrail {
                 let detail = refusal_detail(refusal).to_string();
                 let target = refusal.about.to_string();
                 self.note("rule:classify", "sending.refused", target, detail);
+            }
+            Event::Surge(surge) => {
+                let (target, detail) = (surge.destination.clone(), surge_detail(surge));
+                self.note(
+                    "rule:surge",
+                    "suppressions.hold",
+                    target,
+                    detail.to_string(),
+                );
             }
             _ => {}
         }

@@ -62,6 +62,8 @@ impl MetricsPage {
             waits: together(meters.waits, &counts.waits),
             throttle: throttle_now(&counts),
             suppressed: self.suppressed.in_force() as u64,
+            suppressions_held: self.suppressed.held(),
+            suppressions_let_go: self.suppressed.let_go(),
             lines_dropped: [
                 self.logs.dropped(),
                 self.attempts.as_ref().map_or(0, |log| log.dropped()),

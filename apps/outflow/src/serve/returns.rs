@@ -2,6 +2,7 @@
 //! hears reports.
 
 use std::fs::{self, File, OpenOptions};
+use std::hash::RandomState;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +15,9 @@ use outflow_api::Clock as _;
 use outflow_config::Settings;
 use outflow_core::classify::Rules;
 use outflow_core::message_id::MessageId;
+use outflow_core::suppression::surge::Surge;
 use outflow_core::time::Mono;
-use outflow_feedback::{Desk, Learner, ReturnPaths, SuppressionList};
+use outflow_feedback::{Desk, Learner, Once, ReturnPaths, SuppressionList};
 use outflow_ports::control::Control;
 use outflow_ports::hearing::{Hearing, HearingError, Hearsay, Tale};
 use outflow_ports::query::Query;
@@ -36,6 +38,8 @@ const BATCH_MAX: usize = 1_000;
 const COLLECT: Duration = Duration::from_millis(20);
 /// How often the thread looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(200);
+/// That the audit cannot be written is logged so often.
+const UNWRITTEN_EVERY: Duration = Duration::from_secs(60);
 /// Reports that nobody understands are logged so often.
 const UNMATCHED_EVERY: Duration = Duration::from_secs(60);
 
@@ -75,7 +79,8 @@ impl Returns {
             path: settings.server.data_dir.clone(),
             error: io::Error::other(error.to_string()),
         };
-        let opened = SuppressionList::open(grounds.suppressions, feedback.suppressions_max);
+        let (entries_max, keys) = (feedback.suppressions_max, RandomState::new());
+        let opened = SuppressionList::open(grounds.suppressions, entries_max, keys);
         let (list, bounces) = opened.map_err(unread)?;
         let list = Arc::new(list);
         let domain = feedback.bounce_domain.as_deref();
@@ -86,11 +91,12 @@ impl Returns {
             let mono = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
             (Mono(mono), SystemClock.now())
         };
+        let alarmed = Arc::clone(&grounds.sink);
         let learner = Arc::new(Learner::new(
             Arc::clone(&list) as _,
             grounds.query,
             Arc::new(clocks),
-            alarm(&grounds.sink),
+            Arc::new(move |surge: &Surge| alarmed.emit(&Event::Surge(surge))),
             feedback.surge,
         ));
         let desk = Desk {
@@ -99,6 +105,7 @@ impl Returns {
             receipts: grounds.receipts,
             control: grounds.control,
             rules: grounds.rules,
+            once: Once::default(),
         };
         let stop = Arc::new(AtomicBool::new(false));
         let (ended, sink) = (Arc::clone(&stop), Arc::clone(&grounds.sink));
@@ -129,18 +136,6 @@ impl Returns {
     }
 }
 
-/// Alarms go to the log.
-fn alarm(sink: &Arc<dyn Sink>) -> Arc<dyn Fn(&str) + Send + Sync> {
-    let sink = Arc::clone(sink);
-    Arc::new(move |text: &str| {
-        sink.emit(&Event::Noted {
-            level: Level::Error,
-            part: "suppressions",
-            text,
-        });
-    })
-}
-
 /// Puts what the node saw bounce on the list, until it is to end and nothing
 /// waits.
 fn learn(
@@ -149,24 +144,39 @@ fn learn(
     sink: &Arc<dyn Sink>,
     stop: &AtomicBool,
 ) {
+    let failed = |text: &str| {
+        sink.emit(&Event::Noted {
+            level: Level::Error,
+            part: "suppressions",
+            text,
+        });
+    };
+    let unwritten = Paced::every(UNWRITTEN_EVERY);
     loop {
         let first = match bounces.recv_timeout(LOOK) {
-            Ok(first) => first,
-            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Acquire) => return,
-            Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => return,
+            Ok(first) => Some(first),
+            Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Acquire) => None,
+            Err(_) => break,
         };
-        thread::sleep(COLLECT);
-        let mut batch = vec![first];
-        batch.extend(bounces.try_iter().take(BATCH_MAX));
-        if let Err(error) = learner.bounced(&batch) {
-            let text = format!("{} bounces are not on the list: {error}", batch.len());
-            sink.emit(&Event::Noted {
-                level: Level::Error,
-                part: "suppressions",
-                text: &text,
-            });
+        if let Some(first) = first {
+            thread::sleep(COLLECT);
+            let mut batch = vec![first];
+            batch.extend(bounces.try_iter().take(BATCH_MAX));
+            if let Err(error) = learner.bounced(&batch) {
+                failed(&format!(
+                    "{} bounces are not on the list: {error}",
+                    batch.len()
+                ));
+            }
         }
+        if let Err(error) = learner.write_notes(false)
+            && unwritten.pass(Instant::now()).is_some()
+        {
+            failed(&format!("the audit lacks what was learnt: {error}"));
+        }
+    }
+    if let Err(error) = learner.write_notes(true) {
+        failed(&format!("the audit lacks what was learnt: {error}"));
     }
 }
 

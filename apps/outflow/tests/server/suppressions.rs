@@ -338,6 +338,18 @@ fn a_surge_of_bounces_is_held_until_somebody_looked() {
         (suppressed(&mut client, "state=held").len() == 80).then_some(())
     });
     assert!(suppressed(&mut client, "state=active").is_empty());
+    assert_eq!(metric(&mut client, "outflow_suppressions_held"), Some(80.0));
+    // The audit says which rule it was, and on what evidence.
+    let line = wait_for("the audit says so", || {
+        let audit = client.get("/api/v1/audit?limit=100").unwrap().json();
+        let lines = audit["entries"].as_array().unwrap().clone();
+        lines.into_iter().find(|it| it["actor"] == "rule:surge")
+    });
+    assert_eq!(line["action"], "suppressions.hold", "{line}");
+    assert!(
+        line["detail"]["hard_bounces"].as_u64() >= Some(50),
+        "{line}"
+    );
     // They are not in force: the far end is asked again.
     let id = submit(&mut client, json!({ "to": "gone7@example.net" }));
     wait_state(&mut client, &id, "bounced");

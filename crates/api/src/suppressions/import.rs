@@ -323,7 +323,7 @@ impl Desk<'_> {
             });
             suppressions.put(&batch, audit)
         });
-        let Put { added, known } = put.await??;
+        let Put { added, known, .. } = put.await??;
         self.imported.added += added;
         self.imported.known += known;
         Ok(())

@@ -2,6 +2,7 @@
 //! scope, and a client.
 
 use std::collections::BTreeMap;
+use std::hash::RandomState;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -25,10 +26,10 @@ use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
-use outflow_core::suppression::surge::SurgeRule;
+use outflow_core::suppression::surge::{Surge, SurgeRule};
 use outflow_core::tally::Counter;
 use outflow_core::time::{Mono, Nanos, Wall};
-use outflow_feedback::{Desk, Learner, ReturnPaths, SuppressionList};
+use outflow_feedback::{Desk, Learner, Once, ReturnPaths, SuppressionList};
 use outflow_ports::control::{Bulk, Control, Touched};
 use outflow_ports::fleet::Fleet;
 use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
@@ -474,14 +475,14 @@ impl World {
         })
         .unwrap();
         let disk: Arc<Disk> = Arc::default();
-        let (list, _) = SuppressionList::open(disk, 10_000).unwrap();
+        let (list, _) = SuppressionList::open(disk, 10_000, RandomState::new()).unwrap();
         let list = Arc::new(list);
         let wall = Arc::clone(&clock);
         let learner = Learner::new(
             Arc::clone(&list) as _,
             Arc::clone(&node) as _,
             Arc::new(move || (Mono(wall.now().0.unsigned_abs()), wall.now())),
-            Arc::new(|_: &str| ()),
+            Arc::new(|_: &Surge| ()),
             SurgeRule::default(),
         );
         let paths = ReturnPaths::new("bounces.example", &[b"a key that is long enough"]);
@@ -491,6 +492,7 @@ impl World {
             receipts: Arc::clone(&papers) as _,
             control: Arc::clone(&node) as _,
             rules: Rules::built_in(),
+            once: Once::default(),
         };
         let state = ApiState::new(Parts {
             suppressions: Arc::clone(&list) as _,

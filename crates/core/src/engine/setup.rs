@@ -1,5 +1,6 @@
 //! New flows, lanes, accounts and policies.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Engine;
@@ -223,5 +224,15 @@ impl Engine {
     /// The facts of a flow.
     pub fn flow_key(&self, id: FlowId) -> Option<&Arc<FlowKey>> {
         self.counter.flows.get(id).map(|flow| &flow.key)
+    }
+
+    /// The heads that are held of each flow, in order of the flows' ids, from
+    /// the one with this number on.
+    pub fn heads_from(
+        &self,
+        start: usize,
+    ) -> impl Iterator<Item = (FlowId, &Arc<FlowKey>, &VecDeque<Head>)> {
+        let flows = self.counter.flows.range(start);
+        flows.map(|(id, flow)| (id, &flow.key, &flow.heads))
     }
 }

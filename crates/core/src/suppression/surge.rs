@@ -44,16 +44,36 @@ pub struct SurgeCounts {
     pub day_attempts: u64,
 }
 
+impl SurgeCounts {
+    /// The share of what was sent before that bounced, for whatever reason; none
+    /// if nothing was sent before.
+    pub fn usual_share(&self) -> Option<f64> {
+        let attempts = self.day_attempts.saturating_sub(self.attempts);
+        let bounced = self.day_bounced.saturating_sub(self.hard);
+        (attempts > 0).then(|| bounced as f64 / attempts as f64)
+    }
+}
+
+/// A destination is doubted from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Surge {
+    /// Which, as `isp:google`.
+    pub destination: String,
+    /// What was counted of it.
+    pub counts: SurgeCounts,
+    /// So many suppressions that it had taught were taken back.
+    pub held: u64,
+}
+
 impl SurgeRule {
-    /// Whether the destination is doubted. A destination without a day of its
+    /// Whether the destination is doubted from now on. One without a day of its
     /// own before this has no usual share: then the first two conditions decide.
     pub fn is_surge(&self, counts: &SurgeCounts) -> bool {
-        let (hard, attempts) = (u128::from(counts.hard), u128::from(counts.attempts));
-        // What was counted on another clock may lag behind.
-        let attempts = attempts.max(hard);
-        if counts.hard < self.least || hard * 1_000 <= attempts * u128::from(self.permille) {
+        if !self.goes_on(counts) {
             return false;
         }
+        let hard = u128::from(counts.hard);
+        let attempts = u128::from(counts.attempts).max(hard);
         let usual_attempts = u128::from(counts.day_attempts.saturating_sub(counts.attempts));
         let usual_bounced = u128::from(counts.day_bounced.saturating_sub(counts.hard));
         if usual_attempts == 0 {
@@ -61,5 +81,14 @@ impl SurgeRule {
         }
         // hard / attempts > times * usual_bounced / usual_attempts
         hard * usual_attempts > u128::from(self.times_usual) * usual_bounced * attempts
+    }
+
+    /// Whether a destination that is doubted still is. What is usual does not
+    /// count: before long the surge itself would be.
+    pub fn goes_on(&self, counts: &SurgeCounts) -> bool {
+        let hard = u128::from(counts.hard);
+        // What was counted on another clock may lag behind.
+        let attempts = u128::from(counts.attempts).max(hard);
+        counts.hard >= self.least && hard * 1_000 > attempts * u128::from(self.permille)
     }
 }

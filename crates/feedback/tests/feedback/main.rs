@@ -5,10 +5,13 @@
 mod acting;
 mod any_bytes;
 mod arf;
+mod doubts;
 mod dsn;
 mod memory;
+mod once;
 mod plain;
 mod return_path;
+mod world;
 
 use outflow_core::message::Seq;
 use outflow_core::message_id::MessageId;

@@ -1,6 +1,7 @@
 //! What would be on a disk or in the node, in memory.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use outflow_core::account::AccountSpec;
@@ -28,7 +29,7 @@ use outflow_ports::receipts::{
 };
 use outflow_ports::registry::Audit;
 use outflow_ports::suppression::{
-    PAGE_MAX, Put, Suppression, SuppressionChange, SuppressionError, SuppressionFilter,
+    PAGE_MAX, Placed, Put, Suppression, SuppressionChange, SuppressionError, SuppressionFilter,
     SuppressionKey, Suppressions,
 };
 
@@ -37,6 +38,17 @@ use outflow_ports::suppression::{
 pub struct Disk {
     pub entries: Mutex<BTreeMap<SuppressionKey, Suppression>>,
     pub audits: Mutex<Vec<String>>,
+    /// Nothing can be written while this is so.
+    pub fails: AtomicBool,
+}
+
+impl Disk {
+    fn may_write(&self) -> Result<(), SuppressionError> {
+        match self.fails.load(Ordering::SeqCst) {
+            true => Err(SuppressionError::Storage("no room".to_owned())),
+            false => Ok(()),
+        }
+    }
 }
 
 fn is_meant(filter: &SuppressionFilter, entry: &Suppression) -> bool {
@@ -48,7 +60,7 @@ fn is_meant(filter: &SuppressionFilter, entry: &Suppression) -> bool {
         && filter.is_held.is_none_or(|it| it == entry.is_held)
         && filter.since.is_none_or(|it| entry.since >= it)
         && filter.until.is_none_or(|it| entry.since < it)
-        && (!filter.is_learnt || ["reply", "dsn", "arf", "events"].contains(&entry.source.as_str()))
+        && (!filter.is_learnt || entry.is_learnt())
 }
 
 impl Suppressions for Disk {
@@ -57,19 +69,22 @@ impl Suppressions for Disk {
         entries: &[Suppression],
         audit: Option<Audit<'_>>,
     ) -> Result<Put, SuppressionError> {
+        self.may_write()?;
         let mut kept = self.entries.lock().expect("one at a time");
         let mut put = Put::default();
         for entry in entries {
-            match kept.get_mut(&entry.key()) {
+            put.push(match kept.get_mut(&entry.key()) {
+                Some(known) if !known.is_held => Placed::Known,
+                Some(_) if entry.is_held || entry.is_learnt() => Placed::Held,
                 Some(known) => {
-                    known.is_held &= entry.is_held;
-                    put.known += 1;
+                    known.is_held = false;
+                    Placed::Approved
                 }
                 None => {
                     kept.insert(entry.key(), entry.clone());
-                    put.added += 1;
+                    Placed::New
                 }
-            }
+            });
         }
         if let Some(audit) = audit {
             let line = format!("{} {} {}", audit.action, audit.target, audit.detail);
@@ -83,6 +98,7 @@ impl Suppressions for Disk {
         filter: &SuppressionFilter,
         change: SuppressionChange,
     ) -> Result<Vec<(SuppressionKey, Wall)>, SuppressionError> {
+        self.may_write()?;
         let mut kept = self.entries.lock().expect("one at a time");
         let meant = kept.values().filter(|entry| is_meant(filter, entry));
         let meant = meant.filter(|entry| match change {
@@ -172,6 +188,10 @@ pub struct Node {
     pub feedback: Mutex<Vec<(Seq, Reply)>>,
     /// Attempts of the last quarter of an hour, attempts and bounces of the day.
     pub counts: Mutex<(u64, u64, u64)>,
+    /// How often it was asked for them.
+    pub asked: AtomicU64,
+    /// Whether it does not answer.
+    pub is_silent: AtomicBool,
 }
 
 impl Query for Node {
@@ -201,6 +221,10 @@ impl Query for Node {
     }
 
     fn tallies(&self, then: Then<Vec<TallyView>>) {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        if self.is_silent.load(Ordering::SeqCst) {
+            return;
+        }
         let (late, attempts, bounced) = *self.counts.lock().expect("one at a time");
         let mut counts = [[0; Counter::ALL.len()]; Window::ALL.len()];
         counts[Window::QuarterHour as usize][Counter::Attempts as usize] = late;

@@ -11,4 +11,5 @@
 mod changes;
 mod ends;
 mod load;
+mod screening;
 mod seat;

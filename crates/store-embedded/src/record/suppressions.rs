@@ -7,8 +7,8 @@ use outflow_core::suppression::Reason;
 use outflow_core::time::Wall;
 use outflow_ports::registry::{Audit, RegistryError};
 use outflow_ports::suppression::{
-    PAGE_MAX, Put, Suppression, SuppressionChange, SuppressionError, SuppressionFilter,
-    SuppressionKey, Suppressions,
+    LEARNT_FROM, PAGE_MAX, Placed, Put, Suppression, SuppressionChange, SuppressionError,
+    SuppressionFilter, SuppressionKey, Suppressions,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, Transaction, params, params_from_iter};
@@ -19,8 +19,6 @@ use super::words;
 
 const COLUMNS: &str =
     "tenant, recipient, reason, state, since_ms, source, destination, message, detail";
-/// What the server learns by itself.
-const LEARNT: &str = "source IN ('reply', 'dsn', 'arf', 'events')";
 
 /// A condition of SQL and what it compares with.
 struct Condition {
@@ -65,8 +63,10 @@ impl Condition {
             None => {}
         }
         if filter.is_learnt {
-            condition.sql.push_str(" AND ");
-            condition.sql.push_str(LEARNT);
+            let learnt = LEARNT_FROM.map(|source| format!("'{source}'")).join(", ");
+            condition
+                .sql
+                .push_str(&format!(" AND source IN ({learnt})"));
         }
         condition
     }
@@ -228,6 +228,10 @@ fn put(tables: &Transaction<'_>, entries: &[Suppression]) -> rusqlite::Result<Pu
         "UPDATE suppressions SET state = 'active' \
          WHERE tenant = ?1 AND recipient = ?2 AND reason = ?3 AND state = 'held'",
     )?;
+    let mut look = tables.prepare_cached(
+        "SELECT state = 'held' FROM suppressions \
+         WHERE tenant = ?1 AND recipient = ?2 AND reason = ?3",
+    )?;
     let mut put = Put::default();
     for entry in entries {
         let reason = entry.reason.as_str();
@@ -242,14 +246,17 @@ fn put(tables: &Transaction<'_>, entries: &[Suppression]) -> rusqlite::Result<Pu
             entry.message,
             words::cut(&entry.detail),
         ])?;
-        if added > 0 {
-            put.added += 1;
-            continue;
-        }
-        put.known += 1;
-        if !entry.is_held {
-            settle.execute(params![entry.tenant, entry.recipient, reason])?;
-        }
+        let key = params![entry.tenant, entry.recipient, reason];
+        let is_sure = !entry.is_held && !entry.is_learnt();
+        put.push(if added > 0 {
+            Placed::New
+        } else if is_sure && settle.execute(key)? > 0 {
+            Placed::Approved
+        } else if look.query_row(key, |row| row.get(0))? {
+            Placed::Held
+        } else {
+            Placed::Known
+        });
     }
     Ok(put)
 }

@@ -125,6 +125,8 @@ fn page() -> String {
             permits: 6,
         },
         suppressed: 41,
+        suppressions_held: 5,
+        suppressions_let_go: 6,
         lines_dropped: [0, 9, 8],
     })
 }
@@ -135,6 +137,8 @@ fn the_page_says_what_was_counted() {
     for line in [
         r#"outflow_reports_total{result="unmatched"} 2"#,
         "outflow_suppressed_recipients 41",
+        "outflow_suppressions_held 5",
+        "outflow_suppressions_let_go_total 6",
         r#"outflow_messages_accepted_total{channel="email",class="critical"} 5"#,
         r#"outflow_attempts_total{channel="email",destination="isp:google",outcome="deferred"} 1"#,
         r#"outflow_attempts_total{channel="email",destination="other",outcome="deferred"} 2"#,

@@ -9,7 +9,7 @@ use crate::workspace::members;
 
 /// The way of a message through the sources, as `docs/life-of-a-message.md`
 /// tells it.
-const LIFE: [&str; 26] = [
+const LIFE: [&str; 27] = [
     "crates/api/src/server.rs",
     "crates/intake-smtp/src/intake.rs",
     "crates/ports/src/draft.rs",
@@ -23,6 +23,7 @@ const LIFE: [&str; 26] = [
     "crates/core/src/engine/event.rs",
     "crates/core/src/engine/mod.rs",
     "crates/core/src/engine/flows.rs",
+    "crates/pipeline/src/screening.rs",
     "crates/core/src/schedule/mod.rs",
     "crates/core/src/schedule/place.rs",
     "crates/core/src/schedule/turn.rs",

@@ -4,7 +4,7 @@ use outflow_core::suppression::Reason;
 use outflow_core::time::Wall;
 use outflow_ports::registry::Audit;
 use outflow_ports::suppression::{
-    PAGE_MAX, Put, Suppression, SuppressionChange, SuppressionFilter, Suppressions as _,
+    PAGE_MAX, Placed, Suppression, SuppressionChange, SuppressionFilter, Suppressions as _,
 };
 use rusqlite::Connection;
 
@@ -50,7 +50,8 @@ fn entries_survive_and_stay_as_they_are() {
     let put = record
         .put(&entries, Some(audit("suppressions.add")))
         .unwrap();
-    assert_eq!(put, Put { added: 2, known: 0 });
+    assert_eq!(put.placed, [Placed::New; 2]);
+    assert_eq!((put.added, put.known), (2, 0));
     // Put again, later and with other words: nothing changes.
     let again = Suppression {
         since: Wall(99 * SECOND),
@@ -58,7 +59,8 @@ fn entries_survive_and_stay_as_they_are() {
         ..first.clone()
     };
     let put = record.put(&[again], None).unwrap();
-    assert_eq!(put, Put { added: 0, known: 1 });
+    assert_eq!(put.placed, [Placed::Known]);
+    assert_eq!((put.added, put.known), (0, 1));
     record.close();
     drop(record);
     assert_eq!(verify(&scratch.file()).unwrap(), [""; 0]);
@@ -105,15 +107,22 @@ fn what_is_held_is_not_loaded_until_it_is_approved() {
     assert_eq!(in_force(), 1);
     record.change(&all(), SuppressionChange::Hold).unwrap();
     assert_eq!(in_force(), 0);
-    // Somebody who is sure puts it into force; somebody who is not, does not.
-    record.put(std::slice::from_ref(&held), None).unwrap();
-    assert_eq!(in_force(), 0);
-    let sure = Suppression {
+    // Somebody who is sure puts it into force; somebody who is not, and another
+    // bounce, does not.
+    let bounced = Suppression {
         is_held: false,
-        ..held
+        ..held.clone()
     };
-    record.put(&[sure], None).unwrap();
-    assert_eq!(in_force(), 1);
+    for learnt in [held, bounced.clone()] {
+        let put = record.put(&[learnt], None).unwrap();
+        assert_eq!((put.placed, in_force()), (vec![Placed::Held], 0));
+    }
+    let sure = Suppression {
+        source: "api".to_owned(),
+        ..bounced
+    };
+    let put = record.put(&[sure], None).unwrap();
+    assert_eq!((put.placed, in_force()), (vec![Placed::Approved], 1));
 }
 
 #[test]
