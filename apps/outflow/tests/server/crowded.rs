@@ -105,6 +105,8 @@ fn who_wants_fewer_and_shorter_connections_gets_them() {
     // was being closed. Without learning, each of 43 connections would be full.
     assert!((1..=25).contains(&doors), "{doors} were turned away");
     assert!((1..=12).contains(&middles), "{middles} came too late");
+    // The first connection may have been idle for too long by now.
+    let mut client = server.client();
     let lanes = client.get("/api/v1/lanes").unwrap().json();
     let welcome = lanes["lanes"][0]["sessions_welcome"].as_u64();
     let most = CONNECTIONS as u64;

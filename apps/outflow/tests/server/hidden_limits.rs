@@ -156,7 +156,9 @@ fn learnt(client: &mut Client) -> Vec<Option<f64>> {
         let begins = format!("account:a{index}/");
         let found = found.find(|limit| {
             let key = limit["key"].as_str().unwrap();
-            let is_ours = key.starts_with(&begins) || key == format!("host:{domain}#learnt");
+            let is_ours = key.starts_with(&begins)
+                || key == format!("account:a{index}#learnt")
+                || key == format!("host:{domain}#learnt");
             is_ours && key.ends_with("#learnt")
         });
         found.map(|limit| limit["rate"].as_f64().unwrap())

@@ -17,7 +17,7 @@ use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
 use crate::reply::Reply;
 use crate::tally::{Counter, Tallies, Tally, TallyRef};
-use crate::time::{Mono, Now};
+use crate::time::{Mono, Nanos, Now};
 
 /// Keys that are counted apart; about 5 KB each.
 const KEYS_MAX: usize = 4_096;
@@ -28,6 +28,9 @@ const PAIRS_MAX: usize = 1_024;
 /// Those of them with a quota by the calendar: how their day went decides about
 /// the next, so that they do not depend on what room the others leave.
 const QUOTA_PAIRS_MAX: usize = 1_024;
+
+/// A pair that found no place is given one after this, if there is room then.
+const ROOM_AGAIN: Nanos = Nanos::from_secs(60);
 
 /// Pairs whose place is remembered: then all are looked for anew.
 const PLACES_MAX: usize = 16_384;
@@ -51,9 +54,15 @@ pub(super) struct Counts {
 
 /// Where a pair is counted.
 #[derive(Clone, Copy, Debug)]
-struct PairPlace {
-    has_quota: bool,
-    place: TallyRef,
+enum PairPlace {
+    At {
+        has_quota: bool,
+        place: TallyRef,
+    },
+    /// Nowhere: there was no room, and is looked for again then.
+    Nowhere {
+        until: Mono,
+    },
 }
 
 impl Default for Counts {
@@ -116,19 +125,17 @@ impl Counts {
         (account, lane): (AccountId, LaneId),
         counters: &[Counter],
     ) -> bool {
-        let Some(&PairPlace { has_quota, place }) = self.places.get(account, lane) else {
-            return false;
-        };
-        self.pairs_of(has_quota).add_each(now, place, counters)
-    }
-
-    /// Whether no pair finds a place for a while.
-    fn is_full_of_pairs(&self, now: Mono) -> bool {
-        self.pairs.is_full(now) && self.quota_pairs.is_full(now)
+        match self.places.get(account, lane) {
+            Some(&PairPlace::At { has_quota, place }) => {
+                self.pairs_of(has_quota).add_each(now, place, counters)
+            }
+            Some(PairPlace::Nowhere { until }) => now < *until,
+            None => false,
+        }
     }
 
     /// Finds a place for an account at a destination, as long as there is room,
-    /// and counts there.
+    /// and counts there. Without room nothing is looked for with every reply.
     fn place_pair(
         &mut self,
         now: Mono,
@@ -137,21 +144,23 @@ impl Counts {
         key: impl FnOnce() -> Option<LimitKey>,
         counters: &[Counter],
     ) {
-        let is_known = self.places.get(account, lane).is_some();
         let pairs = self.pairs_of(has_quota);
-        // Without room, no key is put together for every reply.
-        if !is_known && pairs.is_full(now) {
-            return;
-        }
-        let found = key().and_then(|key| pairs.find(now, &Arc::new(key)));
-        let Some(place) = found else {
-            return;
+        let found = match pairs.is_full(now) {
+            true => None,
+            false => key().and_then(|key| pairs.find(now, &Arc::new(key))),
         };
-        pairs.add_each(now, place, counters);
+        let place = match found {
+            Some(place) => {
+                pairs.add_each(now, place, counters);
+                PairPlace::At { has_quota, place }
+            }
+            None => PairPlace::Nowhere {
+                until: now + ROOM_AGAIN,
+            },
+        };
         if self.places.len() >= PLACES_MAX {
             self.places.clear();
         }
-        let place = PairPlace { has_quota, place };
         self.places.insert(account, lane, place);
     }
 
@@ -267,7 +276,7 @@ impl Engine {
                 .get_or_insert_with(|| counts.places(now.mono, account_keys(spec)));
             counts.count(now.mono, places, moved);
             let pair = (permit.account, permit.lane);
-            if !counts.count_pair(now.mono, pair, moved) && !counts.is_full_of_pairs(now.mono) {
+            if !counts.count_pair(now.mono, pair, moved) {
                 self.place_pair(now, permit, moved);
             }
         }
