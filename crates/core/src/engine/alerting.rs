@@ -15,8 +15,9 @@ use crate::time::{Mono, Nanos, Now};
 
 /// Told again after this.
 const TOLD_AGAIN: Nanos = Nanos::from_secs(15 * 60);
-/// Things that are remembered as told; beyond that the oldest are forgotten.
-const TOLD_MAX: usize = 1_024;
+/// Things that are remembered as told. Beyond that nothing is news: who is told
+/// of so many things has enough to mend.
+const TOLD_MAX: usize = 16_384;
 
 /// What people were told lately: by which rule, of what.
 #[derive(Debug, Default)]
@@ -36,7 +37,7 @@ impl Alerted {
             self.told.retain(|_, at| !is_old(at));
         }
         if self.told.len() >= TOLD_MAX {
-            self.told.pop_first();
+            return false;
         }
         self.told.insert(key, now);
         true

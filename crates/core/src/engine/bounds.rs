@@ -75,11 +75,7 @@ impl Engine {
 
     /// The slowest of the rates that hold for what `key` names anyway.
     pub(super) fn most_of(&self, key: &LimitKey) -> Option<Rate> {
-        let mut parts = key.parts().iter();
-        let to = parts.find_map(|(scope, name)| {
-            let kind = scope.destination_kind()?;
-            Some(Destination::new(kind, name.clone()))
-        });
+        let to = key.destination();
         let to = to.unwrap_or_else(|| Destination::unresolved(Name::from("")));
         let mut facts = FlowKey::to(to);
         facts.sender_domain = key.name(Scope::SenderDomain).cloned();

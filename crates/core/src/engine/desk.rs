@@ -268,13 +268,6 @@ impl Desk {
         lanes.map(|(_, lane)| *lane)
     }
 
-    /// The lanes of an account's pool.
-    pub fn lanes_of(&self, id: AccountId) -> impl Iterator<Item = LaneId> {
-        let pool = self.account(id).map(|account| account.pool);
-        let lanes = pool.map(|pool| self.side(pool).lanes.iter());
-        lanes.into_iter().flatten().copied()
-    }
-
     pub fn lanes(&self) -> &[Lane] {
         &self.lanes
     }

@@ -42,7 +42,7 @@ pub mod meters;
 mod obeying;
 mod pair;
 mod permits;
-mod recall;
+pub mod recall;
 mod recipients;
 mod replies;
 mod rounds;

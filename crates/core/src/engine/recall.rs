@@ -17,7 +17,7 @@ use crate::pressure::episode::WORTH;
 use crate::time::{Mono, Nanos, Now, Wall};
 
 /// A breaker whose time was over for this long has nothing to say any more.
-const BREAKER_FORGOTTEN: Nanos = Nanos::from_secs(600);
+pub const BREAKER_FORGOTTEN: Nanos = Nanos::from_secs(600);
 
 impl Engine {
     /// An account is held as it was when the process ended.
@@ -32,7 +32,7 @@ impl Engine {
             && until > now.wall
         {
             let age = WORTH.minus(until.since(now.wall));
-            desk.recall_cap(id, per_minute, age);
+            desk.recall_cap(now.mono, id, per_minute, age);
         }
         // A block that is over is none, and begins no episode.
         if let Some(hold) = block
@@ -66,9 +66,11 @@ impl Engine {
             let Some(until) = open_until(now, until) else {
                 continue;
             };
-            let lanes = desk.lanes_of(id).filter(|lane| is_meant(id, *lane));
-            let lanes =
-                lanes.filter(|lane| self.breaker_key(id, Some(*lane)).as_ref() == Some(key));
+            let (Some(account), Some(to)) = (desk.account(id), key.destination()) else {
+                continue;
+            };
+            let lanes = desk.lanes_to(account.pool, &to);
+            let lanes = lanes.filter(|lane| is_meant(id, *lane));
             found.extend(lanes.map(|lane| (id, lane, until)));
         }
         for (id, lane, until) in found {

@@ -13,6 +13,7 @@ use super::facet::{Facet, UnknownFacet};
 use super::scope::Scope;
 use super::scope_set::ScopeSet;
 use super::text::{self, ANY, Part, TextError};
+use crate::destination::Destination;
 use crate::message::Recipient;
 use crate::name::Name;
 
@@ -71,6 +72,14 @@ impl LimitKey {
     pub fn name(&self, scope: Scope) -> Option<&Name> {
         let part = self.parts.iter().find(|(of, _)| *of == scope);
         part.map(|(_, name)| name)
+    }
+
+    /// The destination that it names, if it names one.
+    pub fn destination(&self) -> Option<Destination> {
+        self.parts.iter().find_map(|(scope, name)| {
+            let kind = scope.destination_kind()?;
+            Some(Destination::new(kind, name.clone()))
+        })
     }
 
     /// Whether it still lacks its recipient.

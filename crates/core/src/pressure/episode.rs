@@ -92,6 +92,8 @@ struct Recalled {
     accounts: u64,
     /// How long the episode had lasted by then.
     aged: Nanos,
+    /// Until when they are worth anything.
+    until: Mono,
 }
 
 impl Episode {
@@ -103,7 +105,7 @@ impl Episode {
         if was_on || (self.number > 0 && now.since(self.ended) < MINUTE) {
             return;
         }
-        if self.number > 0 {
+        if self.number > 0 || now >= self.recalled.until {
             self.recalled = Recalled::default();
         }
         self.number = self.number.wrapping_add(1).max(1);
@@ -116,10 +118,11 @@ impl Episode {
 
     /// An account was held to this when the process ended, `age` after the
     /// episode of that time had begun.
-    pub fn recall(&mut self, per_minute: u32, age: Nanos) {
+    pub fn recall(&mut self, now: Mono, per_minute: u32, age: Nanos) {
         self.recalled.sum += u64::from(per_minute);
         self.recalled.accounts += 1;
         self.recalled.aged = self.recalled.aged.max(age);
+        self.recalled.until = self.recalled.until.max(now + WORTH.minus(age));
     }
 
     /// An account is blocked no more, or has left the pool.

@@ -157,8 +157,8 @@ fn after_a_restart_caps_go_on_where_they_were() {
     };
     let mut episode = Episode::default();
     // Nine minutes into it, two of three had sent.
-    episode.recall(100, Nanos::from_secs(540));
-    episode.recall(60, Nanos::from_secs(500));
+    episode.recall(at(0), 100, Nanos::from_secs(540));
+    episode.recall(at(0), 60, Nanos::from_secs(500));
     episode.block(at(0), AccountId(3), nothing);
     let known = Sender {
         kept: Some(60),
@@ -179,5 +179,17 @@ fn after_a_restart_caps_go_on_where_they_were() {
     // The next one knows nothing of it.
     episode.release(at(200_000), AccountId(3));
     episode.block(at(400_000), AccountId(3), nothing);
+    assert_eq!(episode.allowed(sender(0, Nanos::ZERO, 10)), u64::MAX);
+}
+
+/// What was kept to hours ago is nothing to keep to.
+#[test]
+fn caps_of_before_a_restart_are_forgotten() {
+    let mut episode = Episode::default();
+    episode.recall(at(0), 100, Nanos::from_secs(540));
+    episode.block(at(7_000_000), AccountId(3), || Before {
+        span: Nanos::ZERO,
+        ..before(0)
+    });
     assert_eq!(episode.allowed(sender(0, Nanos::ZERO, 10)), u64::MAX);
 }

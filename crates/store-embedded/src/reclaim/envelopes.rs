@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use outflow_core::engine::action::Record;
+use outflow_core::engine::action::{Hold, Record};
+use outflow_core::engine::recall::BREAKER_FORGOTTEN;
 use outflow_core::entropy::Entropy;
 use outflow_core::handle::FlowId;
 use outflow_core::message::Seq;
@@ -152,7 +153,9 @@ impl EmbeddedStore {
             entropy: Entropy(0),
         };
         let index = &mut self.index;
-        index.holds.retain(|_, (hold, _)| hold.until > now.wall);
+        // A breaker whose time is over still has one message ask.
+        let over = |hold: &Hold| now.wall.since(hold.until) > BREAKER_FORGOTTEN;
+        index.holds.retain(|_, (hold, _)| !over(hold));
         index
             .adapted
             .retain(|_, (lore, place)| place.segment() > victim || !lore.is_forgotten(&now));

@@ -170,6 +170,12 @@ impl Breakers {
         pairs.map(|(&(id, lane), pair)| (id, lane, pair.breaker.state(), pair.stopped_until))
     }
 
+    /// Whether the breaker of an account at a lane is not closed.
+    fn is_tripped(&self, id: AccountId, lane: LaneId) -> bool {
+        let pair = self.pairs.get(&(id, lane));
+        pair.is_some_and(|pair| pair.breaker.state() != State::Closed)
+    }
+
     /// Whether an account is held at a lane.
     fn holds(&self, id: AccountId, lane: LaneId) -> bool {
         self.pairs.get(&(id, lane)).is_some_and(OfPair::is_held)
@@ -196,7 +202,9 @@ impl Desk {
         }
         let mut turns = Vec::new();
         turns.extend(self.heard_of_refusals(now, &heard, is_alone, sent));
-        if let Some(lane) = heard.lane.filter(|_| !is_alone) {
+        // One that is not closed was recalled, or opened while there were others.
+        let is_heard = |lane: &LaneId| !is_alone || self.breakers.is_tripped(heard.account, *lane);
+        if let Some(lane) = heard.lane.filter(is_heard) {
             turns.extend(self.heard_of_pair(now, &heard, lane, sent));
         }
         turns.extend(self.heard_of_account(now, &heard, is_alone, sent));
@@ -311,6 +319,9 @@ impl Desk {
 
     /// The breaker of an account was open until a time when the process ended.
     pub(in crate::engine) fn recall_breaker(&mut self, now: Mono, id: AccountId, until: Mono) {
+        if !self.breakers.settings.enabled {
+            return;
+        }
         let entry = self.breakers.accounts.entry(id).or_default();
         entry.breaker = Breaker::opened_until(until);
         self.block(now, id, until);
@@ -318,6 +329,9 @@ impl Desk {
 
     /// The same, of an account at a lane.
     pub(in crate::engine) fn recall_pair(&mut self, id: AccountId, lane: LaneId, until: Mono) {
+        if !self.breakers.settings.enabled {
+            return;
+        }
         let pair = self.breakers.pairs.entry((id, lane)).or_default();
         pair.breaker = Breaker::opened_until(until);
         self.breakers.timers.insert((until, id, lane));

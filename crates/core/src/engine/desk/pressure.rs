@@ -12,6 +12,7 @@ use super::{Account, Desk};
 use crate::handle::{AccountId, PoolId};
 use crate::limit::spec::LimitSpec;
 use crate::policy::applied::Applied;
+use crate::pressure::episode::WORTH;
 use crate::pressure::{Before, Cap, Recent, Sender, UnderPressure};
 use crate::time::{Mono, NANOS_PER_SECOND, Nanos, Now};
 
@@ -29,8 +30,9 @@ pub(super) struct Capped {
     cap: Option<(u32, Cap)>,
     /// A minute's worth below which it is not held.
     floor: u64,
-    /// What it was held to when the process ended.
-    recalled: Option<u32>,
+    /// What it was held to when the process ended, and until when that is worth
+    /// anything.
+    recalled: Option<(u32, Mono)>,
     timer: Option<Mono>,
     /// How many it may have in flight, where that is found out.
     pub slots: Option<Slots>,
@@ -86,13 +88,19 @@ impl Desk {
 
     /// An account was held to this when the process ended, `age` after that had
     /// begun.
-    pub(in crate::engine) fn recall_cap(&mut self, id: AccountId, per_minute: u32, age: Nanos) {
+    pub(in crate::engine) fn recall_cap(
+        &mut self,
+        now: Mono,
+        id: AccountId,
+        per_minute: u32,
+        age: Nanos,
+    ) {
         let Some(account) = self.account_mut(id) else {
             return;
         };
-        account.capped.recalled = Some(per_minute);
+        account.capped.recalled = Some((per_minute, now + WORTH.minus(age)));
         let pool = account.pool;
-        self.side_mut(pool).episode.recall(per_minute, age);
+        self.side_mut(pool).episode.recall(now, per_minute, age);
     }
 
     /// An account that is held to the rate of the minute before from now on,
@@ -146,17 +154,20 @@ impl Desk {
         if is_capped {
             let number = episode.number();
             if capped.cap.as_ref().is_none_or(|(of, _)| *of != number) {
+                let recalled = capped.recalled.take();
+                let recalled = recalled.filter(|(_, until)| now < *until);
+                let recalled = recalled.map(|(per_minute, _)| per_minute);
                 let cap = Cap::new(
                     now,
                     episode.allowed(Sender {
                         count: capped.recent.count(episode.began()),
                         span: capped.recent.span(now),
                         floor: capped.floor,
-                        kept: capped.recalled,
+                        kept: recalled,
                     }),
                 );
                 // What is written down already is not written again.
-                if capped.recalled.take().is_none() && cap.per_minute() < u32::MAX {
+                if recalled != Some(cap.per_minute()) && cap.per_minute() < u32::MAX {
                     self.newly_kept.push((id, cap.per_minute()));
                 }
                 capped.cap = Some((number, cap));

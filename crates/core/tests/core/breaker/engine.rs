@@ -60,6 +60,11 @@ impl World {
 
     /// The process ends and begins again so much later.
     fn crash(&mut self, downtime: Nanos) {
+        self.crash_into(downtime, true);
+    }
+
+    /// The same, with breakers or without from now on.
+    fn crash_into(&mut self, downtime: Nanos, enabled: bool) {
         self.flying.clear();
         self.now.mono = self.now.mono + downtime;
         self.now.wall = self.now.wall + downtime;
@@ -69,10 +74,11 @@ impl World {
             adapted: BTreeMap::new(),
             downtime,
         };
-        let settings = Settings {
+        let mut settings = Settings {
             learns: false,
             ..Settings::default()
         };
+        settings.breaker.enabled = enabled;
         self.engine = Engine::new(settings, Policies::default(), start, &self.now);
     }
 
@@ -393,4 +399,47 @@ fn what_holds_an_account_is_shown() {
         held[1].per_minute.is_some_and(|count| count > 60),
         "{held:?}"
     );
+}
+
+/// After a restart the destination that failed may be the only one left.
+#[test]
+fn a_pair_that_was_left_alone_comes_back_where_it_is_the_only_one() {
+    let mut world = World::new(|now, _, to| match to.name.as_str() {
+        "google" if now < Mono(0) + Nanos::from_secs(6) => broken(),
+        _ => Reply::accepted(),
+    });
+    world.account("only");
+    let flows = [world.flow("google"), world.flow("yahoo")];
+    world.run(&flows, 40, TICK);
+    let (key, _) = world.held.last().cloned().unwrap();
+    assert_eq!(key.to_string(), "account:only/isp:google#breaker");
+    world.crash(Nanos::from_secs(1));
+    let start = world.now.mono;
+    world.account("only");
+    let flow = world.flow("google");
+    world.run(&[flow], 300, TICK);
+    let sent = world.sent_by("only", start, world.now.mono);
+    assert!(sent > 100, "{sent} were sent in half a minute");
+}
+
+/// Who turns breakers off is held by none, not even by an old one.
+#[test]
+fn breakers_that_are_turned_off_hold_nobody_after_a_restart() {
+    let mut world = World::new(|now, account, _| match account {
+        "bad" if now < Mono(0) + Nanos::from_secs(20) => broken(),
+        _ => Reply::accepted(),
+    });
+    world.account("bad");
+    world.account("good");
+    let flow = world.flow("google");
+    world.run(&[flow], 190, TICK);
+    world.crash_into(Nanos::from_secs(1), false);
+    let start = world.now.mono;
+    world.account("bad");
+    world.account("good");
+    let flow = world.flow("google");
+    world.run(&[flow], 300, TICK);
+    let sent = world.sent_by("bad", start, world.now.mono);
+    assert!(sent > 100, "{sent} went through it");
+    assert!(world.engine.standings(&world.now).is_empty());
 }
