@@ -4,7 +4,8 @@
 //! wish for TLS and what became of messages come out. So every reply a hostile
 //! server could give, split at any byte, is a test without a socket. What can be
 //! said by types is: after the last byte of a message was handed over, a lost
-//! connection is *uncertain*; before that it is a failure of the network.
+//! connection is *uncertain*, unless the verdict had begun; before that it is a
+//! failure of the network.
 //!
 //! Reading order: `reply` (the bounded reader), `offers` (EHLO), `login` (AUTH),
 //! `timeouts`, `transaction` (one message), this file (the connection).
@@ -420,7 +421,8 @@ impl Client {
             State::Login(_) => Some(Output::Failed(network(Stage::Auth))),
             State::Idle | State::Quitting => None,
             State::Busy(transaction) => {
-                let (reply, lives) = (transaction.lost(why), false);
+                let verdict = self.reader.begun();
+                let (reply, lives) = (transaction.lost(why, verdict.as_ref()), false);
                 Some(Output::Replied { reply, lives })
             }
         };

@@ -3,6 +3,11 @@
 //! A server is a stranger: a line without end, a reply without end, other bytes
 //! than digits where a code should be all end here, before they cost memory.
 //!
+//! The verdict is in the first line: all lines of a reply have the same code, and
+//! a client may rely on any of them (RFC 5321, 4.2.1). So text that is more than
+//! anybody reads is dropped, and the code stays. Lines that differ in the first
+//! digit contradict one another: such a reply says nothing.
+//!
 //! The reader of `smtp-proto` is not used: it keeps the parts of an enhanced code
 //! in bytes, so that 5.7.515 becomes another, and fails on EHLO lines that it
 //! does not know. Its other half, the parser of commands, checks ours in tests.
@@ -11,12 +16,16 @@ use std::borrow::Cow;
 
 use outflow_core::reply::{Reply, Stage};
 
-/// The most bytes of a line, up to its LF.
-const LINE_BYTES_MAX: usize = 4_096;
-/// The most lines of a reply.
-const LINES_MAX: usize = 100;
-/// The most bytes of a reply.
-const REPLY_BYTES_MAX: usize = 65_536;
+/// The most bytes of a line that are kept.
+const LINE_BYTES_KEPT: usize = 4_096;
+/// The most lines of a reply that are kept.
+const LINES_KEPT: usize = 100;
+/// The most bytes of a reply that are kept.
+const BYTES_KEPT: usize = 65_536;
+/// The most lines of a reply that are read.
+const LINES_MAX: usize = 10_000;
+/// The most bytes of a reply that are read.
+const BYTES_MAX: usize = 1 << 20;
 /// The most bytes of a reply that are told.
 const TEXT_BYTES_MAX: usize = 2_000;
 
@@ -50,11 +59,8 @@ impl SmtpReply {
 /// Why bytes are no reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Garbled {
-    /// A line without end.
-    #[error("a line has more than {LINE_BYTES_MAX} bytes")]
-    LongLine,
     /// A reply without end.
-    #[error("a reply has more than {LINES_MAX} lines or {REPLY_BYTES_MAX} bytes")]
+    #[error("a reply has more than {LINES_MAX} lines or {BYTES_MAX} bytes")]
     LongReply,
     /// No code.
     #[error("{0:?} is no SMTP reply")]
@@ -71,9 +77,17 @@ pub struct ReplyReader {
     /// Where the next line begins, and how far its end was looked for.
     start: usize,
     looked: usize,
+    /// Bytes of the next line that were dropped.
+    dropped: usize,
+    /// The code of the first line.
     code: Option<u16>,
     lines: Vec<String>,
-    bytes: usize,
+    bytes_kept: usize,
+    /// Lines and bytes of this reply so far.
+    lines_read: usize,
+    bytes_read: usize,
+    /// Whether its lines contradict one another, or one is none.
+    is_garbled: bool,
 }
 
 impl ReplyReader {
@@ -89,51 +103,89 @@ impl ReplyReader {
 
     /// Whether nothing is left that was not read.
     pub fn is_empty(&self) -> bool {
-        self.start == self.buffer.len() && self.lines.is_empty()
+        self.start == self.buffer.len() && self.code.is_none()
     }
 
     /// The next whole reply.
     pub fn next_reply(&mut self) -> Result<Option<SmtpReply>, Garbled> {
         while let Some(line) = self.next_line()? {
-            let (code, text, is_last) = split(&line)?;
-            if let Some(first) = self.code
-                && first != code
-            {
-                return Err(Garbled::TwoCodes(first, code));
-            }
-            self.code = Some(code);
-            self.bytes += line.len();
-            self.lines.push(text);
-            if self.lines.len() > LINES_MAX || self.bytes > REPLY_BYTES_MAX {
-                return Err(Garbled::LongReply);
-            }
-            if is_last {
-                self.code = None;
-                self.bytes = 0;
-                let lines = std::mem::take(&mut self.lines);
-                return Ok(Some(SmtpReply { code, lines }));
+            match self.take_line(&line) {
+                Ok(None) => {}
+                Ok(whole) => return Ok(whole),
+                Err(garbled) => {
+                    self.is_garbled = true;
+                    return Err(garbled);
+                }
             }
         }
         Ok(None)
     }
 
+    /// The reply that has begun and did not end, with what is known of it: its
+    /// code, which stands at the beginning of its first line.
+    pub fn begun(&self) -> Option<SmtpReply> {
+        if self.is_garbled {
+            return None;
+        }
+        let unended = self.buffer.get(self.start..).unwrap_or_default();
+        let Some(code) = self.code else {
+            // The code alone may be the beginning of anything.
+            let (code, text, _) = split(unended.get(..4).and(Some(unended))?).ok()?;
+            let lines = vec![text];
+            return Some(SmtpReply { code, lines });
+        };
+        match unended.first() {
+            Some(digit @ b'2'..=b'5') if u16::from(digit - b'0') != code / 100 => None,
+            _ => Some(SmtpReply {
+                code,
+                lines: self.lines.clone(),
+            }),
+        }
+    }
+
+    fn take_line(&mut self, line: &[u8]) -> Result<Option<SmtpReply>, Garbled> {
+        let (code, text, is_last) = split(line)?;
+        let first = *self.code.get_or_insert(code);
+        if first / 100 != code / 100 {
+            return Err(Garbled::TwoCodes(first, code));
+        }
+        if self.lines.len() < LINES_KEPT && self.bytes_kept + line.len() <= BYTES_KEPT {
+            self.bytes_kept += line.len();
+            self.lines.push(text);
+        }
+        if !is_last {
+            return Ok(None);
+        }
+        let lines = std::mem::take(&mut self.lines);
+        self.code = None;
+        (self.bytes_kept, self.lines_read, self.bytes_read) = (0, 0, 0);
+        Ok(Some(SmtpReply { code: first, lines }))
+    }
+
     fn next_line(&mut self) -> Result<Option<Vec<u8>>, Garbled> {
         let fresh = self.buffer.get(self.looked..).unwrap_or_default();
-        let Some(at) = fresh.iter().position(|byte| *byte == b'\n') else {
-            self.looked = self.buffer.len();
-            let begun = self.looked - self.start;
-            return match begun > LINE_BYTES_MAX {
-                true => Err(Garbled::LongLine),
-                false => Ok(None),
-            };
-        };
-        let end = self.looked + at;
-        let line = self.buffer.get(self.start..end).unwrap_or_default();
+        let ended = fresh.iter().position(|byte| *byte == b'\n');
+        let end = self.looked + ended.unwrap_or(fresh.len());
         // Counted with its CR: whoever sees only that much of it counts it too.
-        if line.len() > LINE_BYTES_MAX {
-            return Err(Garbled::LongLine);
+        let length = self.dropped + end - self.start;
+        if self.bytes_read + length > BYTES_MAX {
+            return Err(Garbled::LongReply);
         }
+        let kept_end = end.min(self.start + LINE_BYTES_KEPT);
+        if ended.is_none() {
+            self.dropped += end - kept_end;
+            self.buffer.truncate(kept_end);
+            self.looked = kept_end;
+            return Ok(None);
+        }
+        self.bytes_read += length;
+        self.lines_read += 1;
+        if self.lines_read > LINES_MAX {
+            return Err(Garbled::LongReply);
+        }
+        let line = self.buffer.get(self.start..kept_end).unwrap_or_default();
         let line = line.strip_suffix(b"\r").unwrap_or(line).to_vec();
+        self.dropped = 0;
         self.start = end + 1;
         self.looked = self.start;
         Ok(Some(line))

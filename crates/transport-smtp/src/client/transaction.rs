@@ -160,7 +160,7 @@ impl Transaction {
 
     pub fn on_reply(&mut self, reply: &SmtpReply) -> Next {
         let Some(awaited) = self.awaited.pop_front() else {
-            return Next::Over(self.lost("the server answered more than it was asked"));
+            return Next::Over(self.lost("the server answered more than it was asked", None));
         };
         let is_yes = match awaited {
             Awaited::Data => reply.code == 354,
@@ -174,12 +174,13 @@ impl Transaction {
         if !is_yes && !is_no {
             self.awaited.push_front(awaited);
             let (code, command) = (reply.code, awaited.command());
-            return Next::Over(self.lost(&format!("the server answered {code} to {command}")));
+            let why = format!("the server answered {code} to {command}");
+            return Next::Over(self.lost(&why, None));
         }
         match awaited {
             Awaited::Reset if is_no => {
                 self.awaited.push_front(awaited);
-                Next::Over(self.lost("the server does not take RSET"))
+                Next::Over(self.lost("the server does not take RSET", None))
             }
             Awaited::Data if is_yes => self.permitted(),
             Awaited::Verdict if !self.is_written && self.refusal.is_none() => {
@@ -236,13 +237,18 @@ impl Transaction {
     }
 
     /// The connection is lost: whether the message may have been taken depends
-    /// on whether its last byte was written.
-    pub fn lost(&self, why: &str) -> Reply {
+    /// on whether its last byte was written. The verdict on it is known once the
+    /// server has begun to say it.
+    pub fn lost(&self, why: &str, begun: Option<&SmtpReply>) -> Reply {
         if let Some(refusal) = &self.refusal {
             return refusal.clone();
         }
         if self.is_written {
-            return Reply::Uncertain;
+            let is_verdict = self.awaited.front() == Some(&Awaited::Verdict);
+            return match begun {
+                Some(reply) if is_verdict && reply.code / 100 != 3 => reply.said(Stage::Data),
+                _ => Reply::Uncertain,
+            };
         }
         let stage = self.awaited.front().map_or(Stage::Data, |it| it.stage());
         network(stage, why)

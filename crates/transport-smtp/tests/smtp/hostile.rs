@@ -120,13 +120,13 @@ fn network(reply: &Reply, at: Stage, words: &str) -> bool {
 fn a_session_that_cannot_be_opened_says_why() {
     let cases: [(&[Act], &str); 6] = [
         (&[Say("SSH-2.0-OpenSSH_9.6\r\n")], "garbled"),
-        (&[Flood("220-and so on\r\n")], "100 lines"),
-        (&[Flood("2200000000000000000000000000")], "4096 bytes"),
+        (&[Flood("220-and so on\r\n")], "10000 lines"),
+        (&[Flood("2200000000000000000000000000")], "1048576 bytes"),
         (&[Drip("220 x\r\n"), Hear("\r\n"), Close], "closed"),
         (&[Close], "closed"),
         (
-            &[Say("220 x\r\n"), Hear("\r\n"), Say("250-x\r\n251 y\r\n")],
-            "codes 250 and 251",
+            &[Say("220 x\r\n"), Hear("\r\n"), Say("250-x\r\n451 y\r\n")],
+            "codes 250 and 451",
         ),
     ];
     for (acts, words) in cases {
@@ -241,15 +241,49 @@ fn after_the_last_byte_nobody_knows() {
         };
         assert_eq!((reply, lives), (Reply::Uncertain, false));
     }
-    let drip = [
+}
+
+#[test]
+fn a_long_verdict_counts() {
+    let text: String = (0..149).map(|no| format!("250-line {no}\r\n")).collect();
+    let verdict: &'static str = Box::leak((text + "250 2.0.0 Ok\r\n").into_boxed_str());
+    let then = [
+        Hear("DATA\r\n"),
+        Say("250 Ok\r\n250 Ok\r\n354 go\r\n"),
+        Hear("\r\n.\r\n"),
+        Say(verdict),
+        Hang,
+    ];
+    let (reply, lives) = outcome(&after_hello(PIPELINING, &then), |relay| relay);
+    assert!(reply.is_accepted() && lives, "{reply:?}");
+}
+
+#[test]
+fn a_verdict_without_end_counts_by_its_first_line() {
+    let until_dot = [
         Hear("DATA\r\n"),
         Say("250 Ok\r\n250 Ok\r\n354 go\r\n"),
         Hear("\r\n.\r\n"),
     ];
-    let mut then = drip.to_vec();
-    then.extend([Say("250-"), Flood("x")]);
-    let acts = after_hello(PIPELINING, &then);
-    assert_eq!(outcome(&acts, |relay| relay), (Reply::Uncertain, false));
+    let cases: [(&[Act], u16, bool); 5] = [
+        (&[Flood("250-and so on\r\n")], 250, false),
+        (&[Flood("550-and so on\r\n")], 550, false),
+        (&[Say("250-"), Flood("x")], 250, false),
+        (&[Say("250-taken\r\n"), Close], 250, false),
+        (&[Say("451-later\r\n"), Hang], 451, true),
+    ];
+    for (end, expected, is_brief) in cases {
+        let acts = after_hello(PIPELINING, &[&until_dot[..], end].concat());
+        let (reply, lives) = match is_brief {
+            true => outcome(&acts, brief),
+            false => outcome(&acts, |relay| relay),
+        };
+        let is_kept = matches!(
+            reply,
+            Reply::Said { stage: Stage::Data, code, .. } if code == expected
+        );
+        assert!(is_kept && !lives, "{expected}: {reply:?}");
+    }
 }
 
 #[test]

@@ -8,13 +8,13 @@ use super::{PLAIN, Talk, mail, network, settings};
 
 #[test]
 fn what_has_no_end_is_cut_short() {
-    let endless = "220-more\r\n".repeat(101);
-    let wide = format!("220-{}\r\n", "x".repeat(4_000)).repeat(17);
+    let endless = "220-more\r\n".repeat(10_001);
+    let wide = format!("220-{}\r\n", "x".repeat(4_000)).repeat(270);
     let long = format!("220 {}", "x".repeat(1 << 20));
     for (said, words) in [
-        (endless.as_str(), "100 lines"),
-        (&wide, "65536 bytes"),
-        (&long, "4096 bytes"),
+        (endless.as_str(), "10000 lines"),
+        (&wide, "1048576 bytes"),
+        (&long, "1048576 bytes"),
         (
             "HTTP/1.1 400 Bad Request\r\n\r\n",
             "HTTP/1.1 400 Bad Request",

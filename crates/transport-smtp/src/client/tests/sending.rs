@@ -221,6 +221,8 @@ fn nonsense_after_the_last_byte_is_uncertain() {
         "hello\r\n",
         "334 what\r\n",
         "250-Ok\r\n550 no\r\n",
+        "450-later\r\n550 never\r\n",
+        "250-Ok\r\nwhat\r\n",
         "999 x\r\n",
     ] {
         let mut talk = Talk::ready(PIPELINING);
@@ -228,6 +230,74 @@ fn nonsense_after_the_last_byte_is_uncertain() {
         talk.hear("250 Ok\r\n250 Ok\r\n354 go\r\n");
         talk.hear(said);
         assert_eq!(talk.replied(), (Reply::Uncertain, false), "{said:?}");
+    }
+}
+
+#[test]
+fn surplus_text_of_a_verdict_is_dropped() {
+    let long = |last: &str| {
+        let mut said: String = (0..9_999).map(|no| format!("250-line {no}\r\n")).collect();
+        said += last;
+        said
+    };
+    for (said, lines) in [
+        (long("250 end\r\n"), 100),
+        (long("251 end\r\n"), 100),
+        (format!("250-{}\r\n250 end\r\n", "x".repeat(1_000_000)), 1),
+    ] {
+        let mut talk = Talk::ready(PIPELINING);
+        talk.send(mail("hello"));
+        talk.hear("250 Ok\r\n250 Ok\r\n354 go\r\n");
+        for piece in said.as_bytes().chunks(1_000) {
+            talk.hear(std::str::from_utf8(piece).unwrap());
+        }
+        let (reply, lives) = talk.replied();
+        let Reply::Said { code, text, .. } = &reply else {
+            panic!("{reply:?}");
+        };
+        assert!(lives && *code == 250 && text.lines().count() <= lines);
+        talk.send(mail("next"));
+        talk.hear("250 Ok\r\n250 Ok\r\n354 go\r\n");
+        talk.hear("250 2.0.0 Ok\r\n");
+        assert!(talk.replied().0.is_accepted());
+    }
+}
+
+#[test]
+fn a_verdict_that_has_begun_outlives_the_connection() {
+    for (said, expected) in [
+        ("250-taken\r\n", Some(250)),
+        ("250-taken\r\n250", Some(250)),
+        ("250-taken\r\n2", Some(250)),
+        ("250 tak", Some(250)),
+        ("550-no\r\n", Some(550)),
+        ("421-bye\r\n", Some(421)),
+        ("", None),
+        ("250", None),
+        ("2", None),
+        ("354-more\r\n", None),
+        ("250-taken\r\n5", None),
+    ] {
+        for is_timeout in [false, true] {
+            let mut talk = Talk::ready(PIPELINING);
+            talk.send(mail("hello"));
+            talk.hear("250 Ok\r\n250 Ok\r\n354 go\r\n");
+            talk.hear(said);
+            match is_timeout {
+                true => talk.client.on_timeout(),
+                false => talk.client.on_closed("reset by peer"),
+            }
+            talk.drain();
+            let (reply, lives) = talk.replied();
+            assert!(!lives);
+            match (&reply, expected) {
+                (Reply::Said { stage, code, .. }, Some(expected)) => {
+                    assert_eq!((*stage, *code), (Stage::Data, expected), "{said:?}");
+                }
+                (Reply::Uncertain, None) => {}
+                _ => panic!("{said:?}: {reply:?}"),
+            }
+        }
     }
 }
 
