@@ -175,6 +175,7 @@ pub struct RawRetry {
     pub on_uncertain: String,
     pub uncertain_after: String,
     pub email: RawSchedule,
+    pub uncertain_attempts: u8,
     pub critical: RawSchedule,
     pub api: RawSchedule,
 }

@@ -61,6 +61,8 @@ pub struct Head {
     pub cost: u32,
     /// How often it was tried. Refusals by our own limits do not count.
     pub attempts: u16,
+    /// After how many of these nobody knew whether it was taken.
+    pub uncertain: u8,
 }
 
 impl Head {
@@ -75,6 +77,7 @@ impl Head {
             recipient: Recipient(0),
             cost: 1,
             attempts: 0,
+            uncertain: 0,
         }
     }
 }

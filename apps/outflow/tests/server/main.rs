@@ -26,6 +26,7 @@ mod kills;
 mod limits;
 mod logins;
 mod mail_kills;
+mod lost_answers;
 mod mailboxes;
 mod mx;
 mod operators;

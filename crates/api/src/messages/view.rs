@@ -188,7 +188,10 @@ impl ErrorView {
         let is_http = error.enhanced.is_none() && error.code.is_some_and(is_http_only);
         let status = |wanted: bool| error.code.filter(|_| is_http == wanted);
         Self {
-            code: word(error.class),
+            code: match error.rule.as_str() {
+                UNCERTAIN_RULE => "uncertain",
+                _ => word(error.class),
+            },
             smtp_status: status(false),
             enhanced: error
                 .enhanced
@@ -199,6 +202,10 @@ impl ErrorView {
         }
     }
 }
+
+/// The rule by which a lost answer is read: what it means is not that the
+/// network failed, but that nobody knows.
+const UNCERTAIN_RULE: &str = "uncertain";
 
 /// Statuses that no mail server answers.
 const fn is_http_only(status: u16) -> bool {

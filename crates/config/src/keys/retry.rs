@@ -82,6 +82,14 @@ pub const RETRY: &[Key] = &[
     )
     .default("\"retry\""),
     Key::new(
+        "uncertain_attempts",
+        Form::Whole(1, 100),
+        "With `on_uncertain = \"retry\"`: a message whose answer was lost this many times \
+         becomes a dead letter with the cause `uncertain`. It is the most copies that a far end \
+         which takes each message and loses each answer can get, and it holds over restarts.",
+    )
+    .default("3"),
+    Key::new(
         "uncertain_after",
         Form::Span(Nanos::from_secs(1), Nanos::from_secs(DAY)),
         "A delivery without an answer for this long counts as such.",

@@ -36,7 +36,9 @@ pub(super) fn of(raw: &RawRetry, problems: &mut Problems) -> Retry {
         budget_floor: raw.budget_floor,
         on_uncertain: match raw.on_uncertain.as_str() {
             "dead" => OnUncertain::Dead,
-            _ => OnUncertain::Retry,
+            _ => OnUncertain::Retry {
+                lost_max: raw.uncertain_attempts,
+            },
         },
         uncertain_after: span(&raw.uncertain_after),
     }

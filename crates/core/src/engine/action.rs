@@ -230,6 +230,8 @@ pub struct Attempt {
     pub first_attempt_at: Wall,
     /// How often it was tried by now.
     pub attempts: u16,
+    /// After how many of these nobody knew whether it was taken.
+    pub uncertain: u8,
     /// How long it waits this time.
     pub delay: Nanos,
     /// What went wrong.

@@ -10,7 +10,7 @@ use crate::flow::FlowKey;
 use crate::handle::{AccountId, FlowId, PermitId};
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
-use crate::outcome::{Outcome, ReplyScope};
+use crate::outcome::{Outcome, ReplyScope, Verdict};
 use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
 use crate::reply::Reply;
@@ -37,6 +37,9 @@ impl Engine {
         let key = flow.map(|flow| flow.key.clone());
         let to = key.as_ref().map(|key| &key.destination);
         let outcome = self.rules.classify(to, reply, head.attempts);
+        if outcome.verdict == Verdict::Uncertain {
+            head.uncertain = head.uncertain.saturating_add(1);
+        }
         self.tell_session(now, &permit, reply, &outcome);
         self.release(now, &permit, lives);
         let desk = &mut self.counter.desk;
@@ -142,6 +145,7 @@ impl Engine {
                 let attempt = Attempt {
                     first_attempt_at,
                     attempts,
+                    uncertain: head.uncertain,
                     delay,
                     error,
                     account: account.unwrap_or_else(|| Name::from("")),
@@ -154,7 +158,10 @@ impl Engine {
                 }
             }
             Next::Dead(cause) => {
-                let error = LastError::of(reply, outcome);
+                let mut error = LastError::of(reply, outcome);
+                if cause == DeathCause::Uncertain {
+                    error.note_lost(head.uncertain);
+                }
                 let letter = Box::new(DeadLetter::new(head, now.wall, cause, error));
                 Record::Dead {
                     flow,

@@ -54,6 +54,16 @@ impl LastError {
 }
 
 impl LastError {
+    /// Says how many answers to this message were lost, which is why it is not
+    /// tried again.
+    pub fn note_lost(&mut self, times: u8) {
+        let times = match times {
+            0 | 1 => "once".to_owned(),
+            times => format!("{times} times"),
+        };
+        self.text = format!("the answer was lost {times}: it may have been delivered");
+    }
+
     /// What is kept of a message that costs more than a limit ever admits.
     pub fn oversized(cost: u32) -> Self {
         Self {

@@ -8,6 +8,10 @@
 //! about us (a rate, a block, a wrong password) do not use up a message, which
 //! is then given up by age alone, so that ten bad minutes of an account do not
 //! turn its queue into dead letters.
+//!
+//! A message whose answer was lost may be with its recipient already, and each
+//! further try may be one more copy. So such answers are counted by message, over
+//! restarts and whatever comes between them, and bounded.
 
 use crate::class::Class;
 use crate::entropy::Entropy;
@@ -17,13 +21,31 @@ use crate::retry::backoff::{Backoff, Jitter};
 use crate::time::{Nanos, Now, Wall};
 
 /// What to do when nobody knows whether a message was taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnUncertain {
-    /// Try again: better twice than never.
-    #[default]
-    Retry,
+    /// Try again, until so many answers were lost: better twice than never.
+    Retry {
+        /// How many, the last one included.
+        lost_max: u8,
+    },
     /// Give up: better never than twice.
     Dead,
+}
+
+impl OnUncertain {
+    /// Whether a message with so many lost answers is given up.
+    const fn gives_up(self, lost: u8) -> bool {
+        match self {
+            Self::Retry { lost_max } => lost >= lost_max,
+            Self::Dead => true,
+        }
+    }
+}
+
+impl Default for OnUncertain {
+    fn default() -> Self {
+        Self::Retry { lost_max: 3 }
+    }
 }
 
 /// Why a message was given up.
@@ -33,7 +55,7 @@ pub enum DeathCause {
     Attempts,
     /// Its next try would come later than its schedule allows.
     Age,
-    /// It may have been taken, and the settings forbid to risk a duplicate.
+    /// It may have been taken, and the settings forbid to risk another copy.
     Uncertain,
     /// It costs more than one of its limits ever admits.
     TooLarge,
@@ -80,7 +102,7 @@ pub struct RetryPolicy {
 
 impl RetryPolicy {
     /// What becomes of a message whose latest attempt, already counted in
-    /// `head.attempts`, had this outcome.
+    /// `head.attempts` and `head.uncertain`, had this outcome.
     pub fn decide(
         &self,
         now: &Now,
@@ -91,7 +113,7 @@ impl RetryPolicy {
         match outcome.verdict {
             Verdict::Delivered => Next::Settle(State::Delivered),
             Verdict::Bounced => Next::Settle(State::Bounced),
-            Verdict::Uncertain if on_uncertain == OnUncertain::Dead => {
+            Verdict::Uncertain if on_uncertain.gives_up(head.uncertain) => {
                 Next::Dead(DeathCause::Uncertain)
             }
             Verdict::Uncertain | Verdict::Retry | Verdict::Blocked | Verdict::Misconfigured => {

@@ -256,6 +256,7 @@ impl Bench {
                 let head = self.disk.heads.get_mut(&seq).unwrap();
                 if let Some(attempt) = attempt {
                     head.attempts = attempt.attempts;
+                    head.uncertain = attempt.uncertain;
                     head.first_attempt_at = attempt.first_attempt_at;
                 }
                 self.disk.later.push((until, *head));
@@ -543,6 +544,22 @@ fn what_expires_while_the_store_fails_is_settled_afterwards() {
     bench.run_until(130 * SECOND);
     assert_eq!(bench.engine.gauges().unconfirmed, 0);
     assert_eq!(bench.records - before, 100_000, "each once");
+}
+
+#[test]
+fn lost_answers_are_bounded_over_a_crash() {
+    let mut bench = Bench::new(Policies::default());
+    bench.reply = Reply::Uncertain;
+    bench.queue(to(1, 1));
+    bench.run_until(SECOND);
+    let before = bench.sent.len();
+    assert_eq!((before, bench.dead.len()), (1, 0));
+    let mut bench = bench.crash(Policies::default(), 10 * SECOND);
+    bench.reply = Reply::Uncertain;
+    bench.run_until(5 * DAY);
+    let copies = before + bench.sent.len();
+    assert_eq!(copies, 3, "{:?}", bench.times());
+    assert_eq!(bench.dead, [(Seq(1_000_001), DeathCause::Uncertain)]);
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn messages_of_one_step_do_not_return_together() {
         .map(|seq| {
             let mut head = Head::new(Seq(seq), START);
             head.attempts = 1;
-            email.decide(&at(secs(0), 42), &head, &deferred(), OnUncertain::Retry)
+            email.decide(&at(secs(0), 42), &head, &deferred(), OnUncertain::default())
         })
         .map(|next| match next {
             Next::RetryAt { at, .. } => at,
@@ -146,7 +146,7 @@ fn run(policy: &RetryPolicy, mut head: Head, outcome: &Outcome, bits: u64) -> (V
     loop {
         head.attempts += 1;
         let now = at(elapsed, bits);
-        match policy.decide(&now, &head, outcome, OnUncertain::Retry) {
+        match policy.decide(&now, &head, outcome, OnUncertain::default()) {
             Next::RetryAt { at, delay } => {
                 assert_eq!(at, now.wall + delay);
                 elapsed = elapsed + delay;
@@ -230,7 +230,7 @@ fn trouble_of_our_own_does_not_use_a_message_up() {
         );
     }
     let his = refused(Verdict::Retry, ReplyClass::Rate, ReplyScope::Recipient);
-    let next = api.decide(&soon, &head, &his, OnUncertain::Retry);
+    let next = api.decide(&soon, &head, &his, OnUncertain::default());
     assert_eq!(next, Next::Dead(DeathCause::Attempts));
 }
 
@@ -240,12 +240,15 @@ fn what_a_person_must_mend_is_not_tried_against() {
     let mut head = Head::new(Seq(1), START);
     head.attempts = 1;
     head.first_attempt_at = START;
-    let wait =
-        |outcome: &Outcome| match email.decide(&at(secs(0), 1), &head, outcome, OnUncertain::Retry)
-        {
-            Next::RetryAt { delay, .. } => delay,
-            next => panic!("{next:?}"),
-        };
+    let wait = |outcome: &Outcome| match email.decide(
+        &at(secs(0), 1),
+        &head,
+        outcome,
+        OnUncertain::default(),
+    ) {
+        Next::RetryAt { delay, .. } => delay,
+        next => panic!("{next:?}"),
+    };
     let auth = |scope| refused(Verdict::Misconfigured, ReplyClass::Authentication, scope);
     assert_eq!(wait(&auth(ReplyScope::SendingDomain)), secs(3_600));
     // Another account may not be blocked: the schedule decides.
@@ -268,7 +271,7 @@ fn the_far_end_is_obeyed_to_the_nanosecond() {
         head.first_attempt_at = START;
         let mut outcome = deferred();
         outcome.retry_after = Some(Nanos(wait));
-        let next = email.decide(&at(secs(1), 5), &head, &outcome, OnUncertain::Retry);
+        let next = email.decide(&at(secs(1), 5), &head, &outcome, OnUncertain::default());
         let delay = Nanos(wait);
         assert_eq!(
             next,
@@ -278,10 +281,10 @@ fn the_far_end_is_obeyed_to_the_nanosecond() {
             }
         );
         outcome.retry_after = Some(secs(5 * 86_400));
-        let next = email.decide(&at(secs(1), 5), &head, &outcome, OnUncertain::Retry);
+        let next = email.decide(&at(secs(1), 5), &head, &outcome, OnUncertain::default());
         assert_eq!(next, Next::Dead(DeathCause::Age));
         outcome.retry_after = Some(Nanos::MAX);
-        let next = email.decide(&at(secs(1), 5), &head, &outcome, OnUncertain::Retry);
+        let next = email.decide(&at(secs(1), 5), &head, &outcome, OnUncertain::default());
         assert_eq!(next, Next::Dead(DeathCause::Age));
     }
 }
@@ -294,7 +297,7 @@ fn a_message_stays_deferred_until_it_expires() {
     let mut outcome = deferred();
     outcome.retry_after = Some(secs(60));
     head.expires_at = START + secs(60);
-    let next = email.decide(&at(secs(0), 5), &head, &outcome, OnUncertain::Retry);
+    let next = email.decide(&at(secs(0), 5), &head, &outcome, OnUncertain::default());
     // The store's wheel ends it at its time, not a moment before.
     let (at, delay) = (START + secs(60), secs(60));
     assert_eq!(next, Next::RetryAt { at, delay });
@@ -309,14 +312,47 @@ fn final_and_uncertain_outcomes() {
         let outcome = refused(verdict, ReplyClass::Other, ReplyScope::Message);
         email.decide(&at(secs(0), 5), &head, &outcome, on_uncertain)
     };
-    let delivered = decide(Verdict::Delivered, OnUncertain::Retry);
+    let delivered = decide(Verdict::Delivered, OnUncertain::default());
     assert_eq!(delivered, Next::Settle(State::Delivered));
-    let bounced = decide(Verdict::Bounced, OnUncertain::Retry);
+    let bounced = decide(Verdict::Bounced, OnUncertain::default());
     assert_eq!(bounced, Next::Settle(State::Bounced));
     let uncertain = decide(Verdict::Uncertain, OnUncertain::Dead);
     assert_eq!(uncertain, Next::Dead(DeathCause::Uncertain));
-    let again = decide(Verdict::Uncertain, OnUncertain::Retry);
+    let again = decide(Verdict::Uncertain, OnUncertain::default());
     assert!(matches!(again, Next::RetryAt { .. }));
+}
+
+#[test]
+fn lost_answers_are_counted_whatever_comes_between() {
+    let mut email = RetrySchedules::default().email;
+    email.attempts = None;
+    let on_uncertain = OnUncertain::Retry { lost_max: 3 };
+    let mut head = Head::new(Seq(1), START);
+    head.first_attempt_at = START;
+    let verdicts = [
+        Verdict::Uncertain,
+        Verdict::Retry,
+        Verdict::Uncertain,
+        Verdict::Retry,
+        Verdict::Uncertain,
+    ];
+    let mut copies = 0;
+    for (no, verdict) in verdicts.into_iter().enumerate() {
+        head.attempts += 1;
+        head.uncertain += u8::from(verdict == Verdict::Uncertain);
+        copies += u8::from(verdict == Verdict::Uncertain);
+        let outcome = refused(verdict, ReplyClass::Network, ReplyScope::Message);
+        let next = email.decide(&at(secs(1), 5), &head, &outcome, on_uncertain);
+        match no {
+            4 => assert_eq!(next, Next::Dead(DeathCause::Uncertain)),
+            _ => assert!(matches!(next, Next::RetryAt { .. }), "{no}: {next:?}"),
+        }
+    }
+    assert_eq!(copies, 3);
+    // Another refusal after that does not die of it.
+    let outcome = refused(Verdict::Retry, ReplyClass::Rate, ReplyScope::Message);
+    let next = email.decide(&at(secs(1), 5), &head, &outcome, on_uncertain);
+    assert!(matches!(next, Next::RetryAt { .. }));
 }
 
 #[test]

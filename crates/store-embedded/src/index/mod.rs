@@ -200,6 +200,7 @@ impl Index {
             first_attempt_at: tried.first_attempt_at,
             last_delay: tried.last_delay,
             attempts: tried.attempts,
+            uncertain: tried.uncertain,
             ..Head::new(seq, slot.accepted_at.wall())
         }
     }

@@ -284,6 +284,7 @@ impl Index {
         if let Some(attempt) = attempt {
             more.tried = Tried {
                 attempts: attempt.attempts,
+                uncertain: attempt.uncertain,
                 first_attempt_at: attempt.first_attempt_at,
                 last_delay: attempt.delay,
                 dead: false,

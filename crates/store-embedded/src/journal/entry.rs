@@ -46,6 +46,9 @@ pub fn body_check(body: &[u8]) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tried {
     pub attempts: u16,
+    /// Attempts after which nobody knew whether it was taken; at most
+    /// [`Tried::UNCERTAIN_MAX`] are counted.
+    pub uncertain: u8,
     pub first_attempt_at: Wall,
     pub last_delay: Nanos,
     pub dead: bool,
@@ -55,6 +58,7 @@ impl Default for Tried {
     fn default() -> Self {
         Self {
             attempts: 0,
+            uncertain: 0,
             first_attempt_at: Wall::NEVER,
             last_delay: Nanos::ZERO,
             dead: false,
@@ -328,19 +332,27 @@ impl<'a> Written<'a> {
 }
 
 impl Tried {
+    /// It shares a byte with `dead`, which was 0 or 1 in earlier versions.
+    pub const UNCERTAIN_MAX: u8 = u8::MAX >> 1;
+
     pub fn write(&self, out: &mut Out<'_>) {
         out.u16(self.attempts)
             .i64(self.first_attempt_at.0)
             .u64(self.last_delay.0)
-            .u8(u8::from(self.dead));
+            .u8(self.uncertain.min(Self::UNCERTAIN_MAX) << 1 | u8::from(self.dead));
     }
 
     fn read(from: &mut In<'_>) -> Option<Self> {
+        let attempts = from.u16()?;
+        let first_attempt_at = Wall(from.i64()?);
+        let last_delay = Nanos(from.u64()?);
+        let marks = from.u8()?;
         Some(Self {
-            attempts: from.u16()?,
-            first_attempt_at: Wall(from.i64()?),
-            last_delay: Nanos(from.u64()?),
-            dead: from.u8()? != 0,
+            attempts,
+            uncertain: marks >> 1,
+            first_attempt_at,
+            last_delay,
+            dead: marks & 1 != 0,
         })
     }
 }
@@ -481,6 +493,7 @@ fn write_attempt(out: &mut Out<'_>, attempt: Option<&Attempt>) {
     };
     let tried = Tried {
         attempts: attempt.attempts,
+        uncertain: attempt.uncertain,
         first_attempt_at: attempt.first_attempt_at,
         last_delay: attempt.delay,
         dead: false,

@@ -14,6 +14,8 @@ use outflow_ports::store::{NewMessage, Store};
 use super::driver::{Driver, Said, key_of, message, settlement};
 use super::harness::Rig;
 use crate::disk::Disk;
+use crate::journal::codec::Out;
+use crate::journal::entry::{DEFERRAL, Entry, Tried};
 
 const FLOW: FlowId = FlowId(0);
 
@@ -52,6 +54,32 @@ fn write_a_store() {
         if name.ends_with(".segment") {
             std::fs::write(to.join(&name), memory.bytes(&name)).unwrap();
         }
+    }
+}
+
+/// Lost answers are counted in the byte that said only whether a message is a
+/// dead letter.
+#[test]
+fn attempts_without_a_count_of_lost_answers_are_read() {
+    for (byte, dead, uncertain) in [(0, false, 0), (1, true, 0), (6, false, 3), (255, true, 127)] {
+        let mut payload = Vec::new();
+        let mut out = Out(&mut payload);
+        out.u64(7).i64(1).i64(2).u64(0).u8(1);
+        out.u16(4).i64(5).u64(6).u8(byte);
+        let tried = Tried {
+            attempts: 4,
+            uncertain,
+            first_attempt_at: Wall(5),
+            last_delay: Nanos(6),
+            dead,
+        };
+        let Some(Entry::Deferral { tried: read, .. }) = Entry::read(DEFERRAL, &payload) else {
+            panic!("{byte} is no deferral");
+        };
+        assert_eq!(read, Some(tried));
+        let mut written = Vec::new();
+        tried.write(&mut Out(&mut written));
+        assert_eq!(written.last(), Some(&byte));
     }
 }
 

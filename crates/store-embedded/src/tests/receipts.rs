@@ -38,6 +38,7 @@ fn tried(driver: &mut Driver, seq: Seq, attempts: u16) {
         attempt: Some(Box::new(Attempt {
             first_attempt_at: at,
             attempts,
+            uncertain: 0,
             delay: Nanos::from_secs(1),
             error: trouble(&format!("slower, {attempts}")),
             account: Name::from("one"),

@@ -96,6 +96,7 @@ fn attempts_are_remembered<H: Harness>(make: &dyn Fn() -> H) {
             attempt: Some(Box::new(Attempt {
                 first_attempt_at: tried_at,
                 attempts,
+                uncertain: attempts as u8,
                 account: outflow_core::name::Name::from("one"),
                 delay: Nanos::from_secs(u64::from(attempts)),
                 error: LastError {
@@ -116,6 +117,7 @@ fn attempts_are_remembered<H: Harness>(make: &dyn Fn() -> H) {
     let page = bench.page(FLOW, 1);
     let head = page.first().expect("the message is due");
     assert_eq!(head.attempts, 2, "attempts are counted");
+    assert_eq!(head.uncertain, 2, "and so are lost answers");
     assert_eq!(head.first_attempt_at, tried_at, "the first one is known");
     assert_eq!(
         head.last_delay,
@@ -128,8 +130,8 @@ fn attempts_are_remembered<H: Harness>(make: &dyn Fn() -> H) {
     bench.commit(deferral(FLOW, seq, until));
     bench.pass(Nanos::from_secs(2));
     let page = bench.page(FLOW, 1);
-    let attempts = page.first().map(|head| head.attempts);
-    assert_eq!(attempts, Some(2), "stepping aside is no attempt");
+    let counts = page.first().map(|head| (head.attempts, head.uncertain));
+    assert_eq!(counts, Some((2, 2)), "stepping aside is no attempt");
 }
 
 fn expiry_finds_a_message_anywhere<H: Harness>(make: &dyn Fn() -> H) {

@@ -168,6 +168,7 @@ impl Image {
         if let Some(attempt) = attempt {
             entry.head.first_attempt_at = attempt.first_attempt_at;
             entry.head.attempts = attempt.attempts;
+            entry.head.uncertain = attempt.uncertain;
             entry.head.last_delay = attempt.delay;
         }
         if is_last {
