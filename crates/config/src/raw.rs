@@ -61,6 +61,8 @@ pub struct RawServer {
     pub message_size_max: String,
     pub held_size_max: String,
     pub requests_max: u32,
+    pub flows_max: u32,
+    pub tenant_flows_max: u32,
 }
 
 /// `[store]`.
@@ -173,9 +175,9 @@ pub struct RawRetry {
     pub budget: Written,
     pub budget_floor: u32,
     pub on_uncertain: String,
+    pub uncertain_attempts: u8,
     pub uncertain_after: String,
     pub email: RawSchedule,
-    pub uncertain_attempts: u8,
     pub critical: RawSchedule,
     pub api: RawSchedule,
 }

@@ -233,10 +233,14 @@ impl Connection {
             // A client that went away is told nothing.
             let _ = then.send(given);
         });
-        self.house.intake.submit(submissions, then);
+        match submissions.len() {
+            1 => self.house.intake.submit(submissions, then),
+            // One answer speaks for all recipients.
+            _ => self.house.intake.submit_whole(submissions, then),
+        }
         // A node that drops the question is on its way down.
         let answer = answer.await.unwrap_or(Err(Refused::Closing));
-        let given = answer.map_err(|refused| match refused {
+        let taken = answer.map_err(|refused| match refused {
             Refused::Busy => {
                 self.house.room.note_busy();
                 Reply::new(452, "4.3.1", format!("{refused}: try again soon"))
@@ -244,8 +248,10 @@ impl Connection {
             Refused::Closing => Reply::new(421, "4.3.2", refused.to_string()),
             Refused::NotStored => not_stored(),
         })?;
-        let first = given.first().ok_or_else(not_stored)?;
-        let recipients = given.len();
+        let first = taken.first().ok_or_else(not_stored)?;
+        let first =
+            first.map_err(|why| Reply::new(452, "4.3.1", format!("{why}: try again later")))?;
+        let recipients = taken.len();
         self.visit.tell(Happened::Taken { recipients });
         Ok(MessageId::new(first.accepted_at, first.seq))
     }

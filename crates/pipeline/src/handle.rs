@@ -30,7 +30,7 @@ use outflow_core::reply::Reply;
 use outflow_core::tally::Counter;
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::control::{Bulk, Control, Touched};
-use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
+use outflow_ports::intake::{Intake, Refused, Submission, Taken, Then};
 use outflow_ports::lender::Lender;
 use outflow_ports::query::{
     Depth, Filter, LaneView, LimitView, LiveMessage, Page, Query, TallyView,
@@ -125,7 +125,22 @@ impl Waker {
 }
 
 impl Intake for Handle {
-    fn submit(&self, batch: Vec<Submission>, then: Then<Result<Vec<Given>, Refused>>) {
+    fn submit(&self, batch: Vec<Submission>, then: Then<Result<Vec<Taken>, Refused>>) {
+        self.hand_over(batch, false, then);
+    }
+
+    fn submit_whole(&self, batch: Vec<Submission>, then: Then<Result<Vec<Taken>, Refused>>) {
+        self.hand_over(batch, true, then);
+    }
+}
+
+impl Handle {
+    fn hand_over(
+        &self,
+        batch: Vec<Submission>,
+        whole: bool,
+        then: Then<Result<Vec<Taken>, Refused>>,
+    ) {
         let waiting = Waiting::new(batch.len(), then);
         if self.state.closing.load(Ordering::Acquire) {
             waiting.answer(Err(Refused::Closing));
@@ -136,7 +151,11 @@ impl Intake for Handle {
             return;
         };
         let waiting = waiting.with_load(share);
-        self.ask(Request::Submit { batch, waiting });
+        self.ask(Request::Submit {
+            batch,
+            whole,
+            waiting,
+        });
     }
 }
 

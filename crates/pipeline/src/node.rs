@@ -10,7 +10,7 @@ use outflow_core::engine::event::Event;
 use outflow_core::engine::{Engine, Settings, Start};
 use outflow_core::policy::set::Policies;
 use outflow_core::time::{Mono, Now};
-use outflow_ports::intake::{Given, Refused, Submission};
+use outflow_ports::intake::{Given, Refused, Submission, Taken};
 use outflow_ports::ledger::{Ledger, LedgerWork};
 use outflow_ports::resolver::Resolver;
 use outflow_ports::store::{BatchId, NewMessage, Store, StoreDone, StoreWork};
@@ -18,7 +18,7 @@ use outflow_ports::suppression::Screen;
 use outflow_ports::transport::{Transport, TransportWork};
 use outflow_telemetry::sink::Sink;
 
-use crate::intake::PENDING_MAX;
+use crate::intake::{self, Admitted, PENDING_MAX, RefusedPlaces};
 use crate::observe::Observer;
 use crate::screening::Screening;
 use crate::shutdown::Phase;
@@ -45,7 +45,7 @@ pub struct Answer {
     /// Which batch.
     pub batch: BatchId,
     /// What its messages became once they are durable; none if that failed.
-    pub given: Option<Vec<Given>>,
+    pub given: Option<Vec<Taken>>,
 }
 
 /// A node: the engine and its ports.
@@ -62,6 +62,7 @@ pub struct Node<S, L, T, R> {
     batches: u64,
     pending: usize,
     pending_sizes: VecDeque<(BatchId, usize)>,
+    refused_places: RefusedPlaces,
     phase: Phase,
     observer: Observer,
     screening: Screening,
@@ -129,6 +130,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
             batches: 0,
             pending: 0,
             pending_sizes: VecDeque::new(),
+            refused_places: RefusedPlaces::default(),
             phase: Phase::Running,
             observer,
             screening: Screening::default(),
@@ -149,26 +151,64 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
 
     /// Takes messages in. They are accepted once an [`Answer`] says so.
     pub fn submit(&mut self, now: &Now, batch: Vec<Submission>) -> Result<BatchId, Refused> {
+        self.check_intake(batch.len())?;
+        Ok(self.take_in(now, batch))
+    }
+
+    /// The same, but all of them or none.
+    pub fn submit_whole(&mut self, now: &Now, batch: Vec<Submission>) -> Result<BatchId, Refused> {
+        self.check_intake(batch.len())?;
+        if let Err(why) = intake::admits_all(&self.engine, &batch) {
+            self.batches += 1;
+            let id = BatchId(self.batches);
+            self.observer.crowded(batch.len());
+            let given = Some(vec![Err(why); batch.len()]);
+            self.answers.push_back(Answer { batch: id, given });
+            return Ok(id);
+        }
+        Ok(self.take_in(now, batch))
+    }
+
+    fn check_intake(&self, count: usize) -> Result<(), Refused> {
         let refused = if self.phase != Phase::Running {
             Some(Refused::Closing)
         } else {
-            (self.pending + batch.len() > PENDING_MAX).then_some(Refused::Busy)
+            (self.pending + count > PENDING_MAX).then_some(Refused::Busy)
         };
-        if let Some(refused) = refused {
-            self.observer.refused(refused, batch.len());
-            return Err(refused);
+        match refused {
+            Some(refused) => {
+                self.observer.refused(refused, count);
+                Err(refused)
+            }
+            None => Ok(()),
         }
+    }
+
+    fn take_in(&mut self, now: &Now, mut batch: Vec<Submission>) -> BatchId {
         self.batches += 1;
         let id = BatchId(self.batches);
+        let mut actions = std::mem::take(&mut self.actions);
+        let Admitted { flows, refused } =
+            intake::admit(&mut self.engine, now, &mut batch, &mut actions);
+        if !refused.is_empty() {
+            self.observer.crowded(refused.len());
+            self.refused_places.keep(id, refused);
+        }
+        if batch.is_empty() {
+            self.actions = actions;
+            let given = Some(self.refused_places.together(id, Vec::new()));
+            self.answers.push_back(Answer { batch: id, given });
+            return id;
+        }
         self.pending += batch.len();
         self.pending_sizes.push_back((id, batch.len()));
         self.observer.submitted(id, &batch);
         self.screening.submitted(id, &batch);
-        let mut actions = std::mem::take(&mut self.actions);
         let messages = batch
             .into_iter()
-            .map(|submission| NewMessage {
-                flow: self.engine.open_flow(now, submission.key, &mut actions),
+            .zip(flows)
+            .map(|(submission, flow)| NewMessage {
+                flow,
                 idempotency_key: submission.idempotency_key,
                 not_before: submission.not_before,
                 expires_at: submission.expires_at,
@@ -187,7 +227,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
                 messages,
             },
         );
-        Ok(id)
+        id
     }
 
     /// Puts an event before the engine at the next turn.
@@ -323,6 +363,13 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         }
         self.observer.answered(batch, given.as_deref());
         self.screen_batch(batch, given.as_deref());
+        let given = match given {
+            Some(given) => Some(self.refused_places.together(batch, given)),
+            None => {
+                self.refused_places.forget(batch);
+                None
+            }
+        };
         self.answers.push_back(Answer { batch, given });
     }
 

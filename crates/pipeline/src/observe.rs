@@ -102,11 +102,22 @@ impl Observer {
     }
 
     pub fn refused(&self, reason: Refused, count: usize) {
-        let reason = match reason {
-            Refused::Busy => IntakeRefusal::Busy,
-            Refused::Closing => IntakeRefusal::Closing,
-            Refused::NotStored => IntakeRefusal::NotStored,
-        };
+        self.not_taken(
+            match reason {
+                Refused::Busy => IntakeRefusal::Busy,
+                Refused::Closing => IntakeRefusal::Closing,
+                Refused::NotStored => IntakeRefusal::NotStored,
+            },
+            count,
+        );
+    }
+
+    /// Messages would have opened too many flows.
+    pub fn crowded(&self, count: usize) {
+        self.not_taken(IntakeRefusal::TooManyFlows, count);
+    }
+
+    fn not_taken(&self, reason: IntakeRefusal, count: usize) {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         self.emit(Event::IntakeRefused { reason, count });
     }

@@ -191,7 +191,12 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Seat<S, L, T, R> {
     fn hear(&mut self, now: &Now, request: Request) {
         let node = &mut self.node;
         match request {
-            Request::Submit { batch, waiting } => self.gather(now, batch, waiting),
+            Request::Submit {
+                batch,
+                whole: false,
+                waiting,
+            } => self.gather(now, batch, waiting),
+            Request::Submit { batch, waiting, .. } => self.submit_whole(now, batch, waiting),
             Request::Message { seq, then } => then(node.message(seq)),
             Request::Explain { seq, then } => then(node.explain(now, seq)),
             Request::Messages {
@@ -234,14 +239,26 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Seat<S, L, T, R> {
         self.callers.push(waiting);
     }
 
+    /// Submits a caller's messages by themselves, after those that came before.
+    fn submit_whole(&mut self, now: &Now, batch: Vec<Submission>, waiting: Waiting) {
+        self.submit(now);
+        let submitted = self.node.submit_whole(now, batch);
+        self.note_submitted(submitted, vec![waiting]);
+    }
+
     /// Submits what was gathered.
     fn submit(&mut self, now: &Now) {
         if self.callers.is_empty() {
             return;
         }
         let batch = std::mem::take(&mut self.batch);
-        let mut callers = std::mem::take(&mut self.callers);
-        match self.node.submit(now, batch) {
+        let callers = std::mem::take(&mut self.callers);
+        let submitted = self.node.submit(now, batch);
+        self.note_submitted(submitted, callers);
+    }
+
+    fn note_submitted(&mut self, submitted: Result<BatchId, Refused>, mut callers: Vec<Waiting>) {
+        match submitted {
             Ok(id) => {
                 callers.iter_mut().for_each(Waiting::submitted);
                 self.waiting.push_back((id, callers));

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use outflow_core::engine::admission::TooManyFlows;
 use outflow_core::flow::FlowKey;
 use outflow_core::message::{Recipient, Seq};
 use outflow_core::time::Wall;
@@ -48,7 +49,11 @@ pub struct Given {
     pub known: bool,
 }
 
-/// Why a submission was not taken.
+/// A message that was taken in; or why this one was not, though others of its
+/// batch may have been. Nothing is left of it.
+pub type Taken = Result<Given, TooManyFlows>;
+
+/// Why a batch was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// Too many are on their way to the disk: try again soon.
@@ -66,5 +71,9 @@ pub enum Refused {
 pub trait Intake: Send + Sync {
     /// Hands a batch over; `then` hears of it once it is durable, one entry
     /// per message, in order.
-    fn submit(&self, batch: Vec<Submission>, then: Then<Result<Vec<Given>, Refused>>);
+    fn submit(&self, batch: Vec<Submission>, then: Then<Result<Vec<Taken>, Refused>>);
+
+    /// The same, for a caller that cannot say which messages of it were taken:
+    /// all of them are, or none.
+    fn submit_whole(&self, batch: Vec<Submission>, then: Then<Result<Vec<Taken>, Refused>>);
 }

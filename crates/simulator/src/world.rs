@@ -298,8 +298,9 @@ impl<'a, O: Observer> World<'a, O> {
                 return;
             };
             let messages = player.batches.remove(&answer.batch).unwrap_or_default();
-            for message in messages {
-                if answer.given.is_some() {
+            let taken = answer.given.unwrap_or_default();
+            for (place, message) in messages.into_iter().enumerate() {
+                if taken.get(place).is_some_and(Result::is_ok) {
                     self.unacknowledged.remove(&message);
                     self.accepted(message);
                 } else {

@@ -165,11 +165,18 @@ pub enum IntakeRefusal {
     Closing,
     /// The disk did not take them.
     NotStored,
+    /// They would have opened more flows than may live at once.
+    TooManyFlows,
 }
 
 impl IntakeRefusal {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Busy, Self::Closing, Self::NotStored];
+    pub const ALL: [Self; 4] = [
+        Self::Busy,
+        Self::Closing,
+        Self::NotStored,
+        Self::TooManyFlows,
+    ];
 
     /// The word used in metrics and logs.
     pub const fn as_str(self) -> &'static str {
@@ -177,6 +184,7 @@ impl IntakeRefusal {
             Self::Busy => "busy",
             Self::Closing => "closing",
             Self::NotStored => "not_stored",
+            Self::TooManyFlows => "too_many_flows",
         }
     }
 }

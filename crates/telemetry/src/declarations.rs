@@ -59,7 +59,7 @@ metrics! {
     MESSAGES_ACCEPTED = Counter "outflow_messages_accepted_total" ["channel", "class"]
         "Messages that are durable and were acknowledged. A submission whose idempotency key was known is not counted again.";
     INTAKE_REFUSED = Counter "outflow_intake_refused_total" ["reason"]
-        "Messages that were not taken in: `busy` (too many on their way to the disk), `closing` (shutting down), `not_stored` (the disk did not take them).";
+        "Messages that were not taken in: `busy` (too many on their way to the disk), `closing` (shutting down), `not_stored` (the disk did not take them), `too_many_flows` (more flows than `server.flows_max` or `server.tenant_flows_max` would live at once).";
     ATTEMPTS = Counter "outflow_attempts_total" ["channel", "destination", "outcome"]
         "Attempts that have ended, by what became of them: `delivered`, `bounced` (refused for good), `deferred` (refused for now), `uncertain` (nobody knows whether it was taken), `dead` (refused for now, and given up).";
     ATTEMPT_SECONDS = Histogram "outflow_attempt_seconds" ["channel"]

@@ -14,7 +14,7 @@ use outflow_api::detours::Detours;
 use outflow_config::Settings;
 use outflow_config::valid::dns::{Addresses, Lookups};
 use outflow_pipeline::Handle;
-use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
+use outflow_ports::intake::{Intake, Refused, Submission, Taken, Then};
 use outflow_resolver_dns::{
     AddressOrder, Directory, Settings as DnsSettings, SetupError, StsSettings, Table, TableError,
 };
@@ -80,8 +80,22 @@ pub struct ResolvedIntake {
 }
 
 impl Intake for ResolvedIntake {
-    fn submit(&self, mut batch: Vec<Submission>, then: Then<Result<Vec<Given>, Refused>>) {
-        for submission in &mut batch {
+    fn submit(&self, mut batch: Vec<Submission>, then: Then<Result<Vec<Taken>, Refused>>) {
+        self.steer(&mut batch);
+        self.node.submit(batch, then);
+    }
+
+    fn submit_whole(&self, mut batch: Vec<Submission>, then: Then<Result<Vec<Taken>, Refused>>) {
+        self.steer(&mut batch);
+        self.node.submit_whole(batch, then);
+    }
+}
+
+impl ResolvedIntake {
+    /// Gives messages the destination of their domain and the pool that they go
+    /// through now.
+    fn steer(&self, batch: &mut [Submission]) {
+        for submission in batch.iter_mut() {
             let destination = &mut submission.key.destination;
             if !destination.is_resolved()
                 && let Some(known) = self.directory.known(destination.name.as_str())
@@ -89,7 +103,6 @@ impl Intake for ResolvedIntake {
                 *destination = known;
             }
         }
-        self.detours.divert(&mut batch);
-        self.node.submit(batch, then);
+        self.detours.divert(batch);
     }
 }

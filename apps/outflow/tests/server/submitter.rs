@@ -54,6 +54,18 @@ impl Submitter {
         Ok(id.unwrap_or_default().to_owned())
     }
 
+    /// Submits a message with one more header field to some recipients: what is
+    /// said after its data, which begins like this.
+    pub fn submit_to(&mut self, to: &[&str], field: &str, wanted: &str) -> io::Result<String> {
+        self.say("MAIL FROM:<orders@shop.example>", "250")?;
+        for to in to {
+            self.say(&format!("RCPT TO:<{to}>"), "250")?;
+        }
+        self.say("DATA", "354")?;
+        let from = "From: orders@shop.example";
+        self.say(&format!("{from}\r\n{field}\r\n\r\nHello!\r\n."), wanted)
+    }
+
     fn say(&mut self, line: &str, wanted: &str) -> io::Result<String> {
         let bytes = format!("{line}\r\n");
         self.lines.get_mut().write_all(bytes.as_bytes())?;

@@ -219,8 +219,9 @@ impl Running {
             on_disk(move || live.iter().filter_map(again).collect::<Vec<_>>()).await?;
         let entered = submissions.len() as u64;
         if entered > 0 {
-            let given = ask(|then| state.intake.submit(submissions, then)).await?;
-            if given.is_err() {
+            let taken = ask(|then| state.intake.submit(submissions, then)).await?;
+            // What was taken of them is known by its key the next time.
+            if !taken.is_ok_and(|taken| taken.iter().all(Result::is_ok)) {
                 self.due = now + HOLD;
                 return Ok(());
             }

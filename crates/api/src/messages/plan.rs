@@ -31,6 +31,8 @@ pub struct Plan {
     pub rejected: Vec<(usize, Problem)>,
     /// Whether the answer is a list.
     pub is_batch: bool,
+    /// Where the list of messages is in the request, if it is one.
+    pub list_at: Option<&'static str>,
 }
 
 /// Where a submission came from.
@@ -106,10 +108,11 @@ impl Planner<'_> {
     fn several<'b>(
         &self,
         texts: impl Iterator<Item = &'b [u8]>,
-        base: &str,
+        base: &'static str,
     ) -> Result<Plan, Problem> {
         let mut plan = Plan {
             is_batch: true,
+            list_at: Some(base),
             ..Plan::default()
         };
         for (index, text) in texts.enumerate() {

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use outflow_core::message::State as MessageState;
 use outflow_core::message_id::MessageId;
-use outflow_ports::intake::Given;
+use outflow_ports::intake::{Given, Taken};
 use outflow_ports::letter::Envelope;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -92,6 +92,7 @@ pub enum SubmitAnswer {
         (status = 413, description = "too large", body = ProblemBody, content_type = "application/problem+json"),
         (status = 415, description = "neither JSON nor NDJSON", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "no message can be accepted", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "too many different values are queued at once", body = ProblemBody, content_type = "application/problem+json"),
     ),
 )]
 pub async fn submit(
@@ -113,14 +114,15 @@ pub async fn submit(
         origins,
         rejected,
         is_batch,
+        list_at,
     } = plan;
     if submissions.is_empty() {
         return Err(all_rejected(rejected));
     }
-    let given = ask(|then| state.intake.submit(submissions, then)).await??;
+    let taken = ask(|then| state.intake.submit(submissions, then)).await??;
     match is_batch {
-        false => one(&state, &origins, &given).await,
-        true => several(&state, origins, &given, rejected).await,
+        false => one(&state, &origins, &taken).await,
+        true => several(&state, origins, list_at, &taken, rejected).await,
     }
 }
 
@@ -167,9 +169,13 @@ fn all_rejected(rejected: Vec<(usize, Problem)>) -> Problem {
     }
 }
 
-async fn one(state: &ApiState, origins: &[Origin], given: &[Given]) -> Result<Response, Problem> {
-    let (Some(origin), Some(given)) = (origins.first(), given.first()) else {
+async fn one(state: &ApiState, origins: &[Origin], taken: &[Taken]) -> Result<Response, Problem> {
+    let (Some(origin), Some(taken)) = (origins.first(), taken.first()) else {
         return Err(Problem::new(Code::Internal, "the store lost count"));
+    };
+    let given = match taken {
+        Ok(given) => given,
+        Err(why) => return Err(Problem::too_many_flows("", *why)),
     };
     let now = match given.known {
         true => repeated(state, origin, given).await?,
@@ -185,7 +191,8 @@ async fn one(state: &ApiState, origins: &[Origin], given: &[Given]) -> Result<Re
 async fn several(
     state: &ApiState,
     origins: Vec<Origin>,
-    given: &[Given],
+    list_at: Option<&str>,
+    taken: &[Taken],
     rejected: Vec<(usize, Problem)>,
 ) -> Result<Response, Problem> {
     let mut accepted = Vec::with_capacity(origins.len());
@@ -193,27 +200,49 @@ async fn several(
         .into_iter()
         .map(|(index, problem)| refused(index, problem))
         .collect();
-    let mut conflict = None;
-    for (origin, given) in origins.into_iter().zip(given) {
-        if given.known
-            && let Err(problem) = repeated(state, &origin, given).await
-        {
-            conflict.get_or_insert_with(|| problem.clone());
-            rejected.push(refused(origin.index, problem));
-            continue;
-        }
+    let mut first = None;
+    for (origin, taken) in origins.into_iter().zip(taken) {
+        let given = match taken_one(state, &origin, list_at, taken).await {
+            Ok(given) => given,
+            Err(problem) => {
+                first.get_or_insert_with(|| problem.clone());
+                rejected.push(refused(origin.index, problem));
+                continue;
+            }
+        };
         accepted.push(AcceptedOne {
             index: origin.index,
             id: id_of(given),
             to: origin.to,
         });
     }
-    match conflict {
-        Some(conflict) if accepted.is_empty() => Err(conflict),
+    match first {
+        Some(problem) if accepted.is_empty() => Err(problem),
         _ => {
             rejected.sort_by_key(|one| one.index);
             let answer = SubmitAnswer::Several(BatchAnswer { accepted, rejected });
             Ok((StatusCode::ACCEPTED, Json(answer)).into_response())
+        }
+    }
+}
+
+/// A message of a batch, if it was taken and is what its key stood for before.
+async fn taken_one<'t>(
+    state: &ApiState,
+    origin: &Origin,
+    list_at: Option<&str>,
+    taken: &'t Taken,
+) -> Result<&'t Given, Problem> {
+    match taken {
+        Ok(given) => {
+            if given.known {
+                repeated(state, origin, given).await?;
+            }
+            Ok(given)
+        }
+        Err(why) => {
+            let base = list_at.map(|list| format!("{list}/{}", origin.index));
+            Err(Problem::too_many_flows(&base.unwrap_or_default(), *why))
         }
     }
 }

@@ -108,6 +108,17 @@ codes! {
         "A limit grants at once at most its burst, its count in a window, or its slots; in a fleet \
          half of a burst. A request for more would wait for ever. Ask for less at a time, or raise \
          the burst.";
+    TooManyFlows = "too_many_flows", 429, "Too many different values are queued at once",
+        "Messages that share destination, class, tenant, campaign, sender domain and pool form a \
+         flow, and each flow costs the server memory as long as something of it is queued. This \
+         message would have opened one more than the tenant (`server.tenant_flows_max` in the \
+         settings) or all tenants together (`server.flows_max`) may have. `detail` and `errors` \
+         name the field with too many different values: a campaign for each message instead of \
+         one for a mailing, for example; put what differs by message into `tags`. The message was \
+         not accepted and left nothing behind. Messages of flows that live are taken all the \
+         same; flows go when nothing is queued under them any more, so repeat the message after \
+         the time in `Retry-After`. In a batch the other messages are accepted, and those that \
+         were not are listed under `rejected`. Over SMTP the answer is `452 4.3.1`.";
     Internal = "internal", 500, "Something went wrong inside",
         "This is a fault of the server; its log has more. If a message was submitted, it is not \
          known whether it was accepted: repeat the request with its idempotency key.";

@@ -9,6 +9,7 @@ pub mod codes;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use outflow_core::engine::admission::TooManyFlows;
 use outflow_ports::history::HistoryError;
 use outflow_ports::intake::Refused;
 use outflow_ports::receipts::ReceiptsError;
@@ -22,6 +23,9 @@ pub use codes::Code;
 const PAGES: &str = "/docs/errors/";
 /// The most field errors that one answer lists.
 const ERRORS_MAX: usize = 100;
+/// When a message for which there was no room may be sent again: flows go as
+/// their messages do.
+const ROOM_AFTER_S: u32 = 5;
 /// The longest detail that is sent back, in bytes.
 const DETAIL_BYTES_MAX: usize = 1_000;
 
@@ -129,6 +133,18 @@ impl Problem {
         Self {
             retry_after_s: Some(seconds),
             ..Self::new(code, detail)
+        }
+    }
+
+    /// A message, found at `base`, that would open another flow.
+    pub fn too_many_flows(base: &str, why: TooManyFlows) -> Self {
+        let detail = why.to_string();
+        let pointer = format!("{base}/{}", why.field.as_str());
+        let values = why.field.values();
+        let error = FieldError::new(pointer, format!("too many different {values}"));
+        Self {
+            errors: vec![error],
+            ..Self::later(Code::TooManyFlows, ROOM_AFTER_S, detail)
         }
     }
 

@@ -50,11 +50,11 @@ impl Canaries {
             return Ok(());
         };
         let submissions = draft(state, canary, now)?;
-        let given = ask(|then| state.intake.submit(submissions, then)).await??;
-        let sent = Sent {
-            seqs: given.iter().map(|given| given.seq).collect(),
-            answer: None,
-        };
+        let taken = ask(|then| state.intake.submit_whole(submissions, then)).await??;
+        let seqs: Result<Vec<Seq>, _> = taken.into_iter().map(|taken| Ok(taken?.seq)).collect();
+        let seqs = seqs.map_err(|why| Problem::too_many_flows("", why))?;
+        let answer = None;
+        let sent = Sent { seqs, answer };
         self.sent.insert(destination.to_owned(), sent);
         Ok(())
     }

@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::http::{Request, header};
 use outflow_core::class::Class;
 use outflow_core::destination::Destination;
+use outflow_core::engine::admission::{FlowCap, FlowField, TooManyFlows};
 use outflow_core::message::State;
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::intake::Refused;
@@ -336,6 +337,80 @@ async fn what_cannot_be_stored_is_to_be_tried_again() {
         );
         assert!(answer.headers.contains_key("retry-after"));
     }
+}
+
+#[tokio::test]
+async fn too_many_values_are_refused_message_by_message() {
+    let world = World::new();
+    let why = |field| TooManyFlows {
+        cap: FlowCap::Tenant(7),
+        field,
+    };
+    let crowded = [
+        ("new".to_owned(), why(FlowField::Campaign)),
+        ("far".to_owned(), why(FlowField::RecipientDomain)),
+    ];
+    world.node.state.lock().unwrap().crowded = crowded.into();
+    let one = |campaign: &str| message(json!({ "campaign": campaign }));
+
+    let answer = world.post(PATH, one("new")).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.code()),
+        (429, "too_many_flows".to_owned())
+    );
+    assert_eq!(answer.headers["retry-after"], "5");
+    assert_eq!(answer.headers["content-type"], "application/problem+json");
+    assert_eq!(answer.pointers(), ["/campaign"]);
+    let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+    for words in ["campaigns", "the tenant has 7 live flows"] {
+        assert!(detail.contains(words), "{detail}");
+    }
+    assert_eq!(world.post(PATH, one("far")).await.pointers(), ["/to"]);
+
+    let several = [one("old"), one("new"), one("far"), one("old")];
+    let answer = world.post(PATH, json!({ "messages": several })).await;
+    assert_eq!(answer.status, 202);
+    let batch = answer.json();
+    let indexes = |list: &str| -> Vec<u64> {
+        let all = batch[list].as_array().unwrap().iter();
+        all.map(|one| one["index"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(
+        (indexes("accepted"), indexes("rejected")),
+        (vec![0, 3], vec![1, 2])
+    );
+    let error = &batch["rejected"][1]["error"];
+    assert_eq!(
+        (&error["code"], &error["status"]),
+        (&json!("too_many_flows"), &json!(429))
+    );
+    assert_eq!(error["errors"][0]["pointer"], "/messages/2/to");
+
+    let answer = world.post(PATH, json!({ "messages": [one("new")] })).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.pointers()),
+        (429, vec!["/messages/0/campaign".to_owned()])
+    );
+    assert!(answer.headers.contains_key("retry-after"));
+    let lines = format!("{}\n{}\n", one("new"), one("old"));
+    let request = Request::post(PATH)
+        .header(header::AUTHORIZATION, format!("Bearer {}", world.admin))
+        .header(header::CONTENT_TYPE, "application/x-ndjson");
+    let answer = world.send(request.body(Body::from(lines)).unwrap()).await;
+    assert_eq!(answer.status, 202);
+    let rejected = &answer.json()["rejected"][0];
+    assert_eq!(rejected["error"]["errors"][0]["pointer"], "/0/campaign");
+    let to_two = message(json!({ "campaign": "new", "to": ["a@example.com", "b@example.com"] }));
+    let answer = world.post(PATH, to_two).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.pointers()),
+        (429, vec!["/campaign".to_owned()])
+    );
+    assert_eq!(
+        world.node.messages().len(),
+        3,
+        "nothing is left of the others"
+    );
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use outflow_api::{
 use outflow_config::Account;
 use outflow_core::account::AccountSpec;
 use outflow_core::classify::Rules;
+use outflow_core::engine::admission::TooManyFlows;
 use outflow_core::engine::command::{PauseId, Tune};
 use outflow_core::engine::explain::Explanation;
 use outflow_core::engine::standing::Standing;
@@ -32,7 +33,7 @@ use outflow_core::time::{Mono, Nanos, Wall};
 use outflow_feedback::{Desk, Learner, Once, ReturnPaths, SuppressionList};
 use outflow_ports::control::{Bulk, Control, Touched};
 use outflow_ports::fleet::Fleet;
-use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
+use outflow_ports::intake::{Given, Intake, Refused, Submission, Taken, Then};
 use outflow_ports::parcel::{Parcel, ParcelError, ParcelRef, ParcelSource};
 use outflow_ports::query::{
     Depth, Filter, LaneView, LimitView, LiveMessage, Page, Query, TallyView,
@@ -80,6 +81,8 @@ pub struct NodeState {
     pub messages: BTreeMap<Seq, LiveMessage>,
     pub keys: BTreeMap<String, Given>,
     pub refuse: Option<Refused>,
+    /// Campaigns for which there is no room, and why.
+    pub crowded: BTreeMap<String, TooManyFlows>,
     pub hangs: bool,
     pub explanation: Option<Explanation>,
     pub lanes: Vec<LaneView>,
@@ -128,7 +131,11 @@ impl Node {
 }
 
 impl Intake for Node {
-    fn submit(&self, batch: Vec<Submission>, then: Then<Result<Vec<Given>, Refused>>) {
+    fn submit_whole(&self, batch: Vec<Submission>, then: Then<Result<Vec<Taken>, Refused>>) {
+        self.submit(batch, then);
+    }
+
+    fn submit(&self, batch: Vec<Submission>, then: Then<Result<Vec<Taken>, Refused>>) {
         let mut given = Vec::new();
         {
             let mut state = self.state.lock().unwrap();
@@ -144,10 +151,15 @@ impl Intake for Node {
             for submission in batch {
                 let key = submission.idempotency_key.as_deref().map(str::to_owned);
                 if let Some(before) = key.as_ref().and_then(|key| state.keys.get(key)) {
-                    given.push(Given {
+                    given.push(Ok(Given {
                         known: true,
                         ..*before
-                    });
+                    }));
+                    continue;
+                }
+                let campaign = submission.key.campaign.as_ref().map(Name::as_str);
+                if let Some(why) = campaign.and_then(|it| state.crowded.get(it)) {
+                    given.push(Err(*why));
                     continue;
                 }
                 let seq = Seq(state.messages.keys().next_back().map_or(1, |seq| seq.0 + 1));
@@ -176,7 +188,7 @@ impl Intake for Node {
                 };
                 state.messages.insert(seq, live);
                 state.keys.extend(key.map(|key| (key, one)));
-                given.push(one);
+                given.push(Ok(one));
             }
         }
         then(Ok(given));

@@ -83,6 +83,20 @@ pub const SERVER: &[Key] = &[
         "How many requests are worked on at once.",
     )
     .default("4096"),
+    Key::new(
+        "flows_max",
+        Form::Whole(1, 100_000_000),
+        "How many flows may live at once: combinations of lane, class, tenant, campaign and \
+         sender domain under which something is queued, each of about 2 KB. A message that would \
+         open one more is refused with `too_many_flows`; one of a flow that lives never is.",
+    )
+    .default("1000000"),
+    Key::new(
+        "tenant_flows_max",
+        Form::Whole(1, 100_000_000),
+        "The same for each tenant.",
+    )
+    .default("100000"),
 ];
 
 pub const STORE: &[Key] = &[

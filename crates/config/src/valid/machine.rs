@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use outflow_core::engine::admission::FlowCaps;
 use outflow_core::time::Nanos;
 
 use crate::figure;
@@ -33,6 +34,8 @@ pub struct Server {
     pub held_bytes_max: u64,
     /// How many requests are worked on at once.
     pub requests_max: u32,
+    /// How many flows submissions may open.
+    pub flow_caps: FlowCaps,
 }
 
 /// Where something listens.
@@ -222,6 +225,10 @@ pub(super) fn server(raw: &RawServer, problems: &mut Problems) -> Server {
         message_bytes_max: message,
         held_bytes_max: held,
         requests_max: raw.requests_max,
+        flow_caps: FlowCaps {
+            tenant_max: raw.tenant_flows_max as usize,
+            total_max: raw.flows_max as usize,
+        },
     }
 }
 

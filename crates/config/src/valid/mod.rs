@@ -177,6 +177,7 @@ impl Settings {
             pool: self.pool,
             breaker: self.breaker,
             learns: self.learns,
+            flow_caps: self.server.flow_caps,
         }
     }
 }

@@ -3,6 +3,7 @@ use std::path::Path;
 
 use outflow_config::{LoadError, Settings};
 use outflow_core::engine;
+use outflow_core::engine::admission::FlowCaps;
 use outflow_core::policy::set::Policies;
 use outflow_core::retry::schedule::{OnUncertain, RetrySchedules};
 use outflow_core::time::Nanos;
@@ -32,8 +33,9 @@ fn without_a_file_everything_has_its_default_and_there_is_a_sandbox() {
     assert!(settings.smtp.is_none() && settings.throttle.listener.is_none());
     // The defaults here are those with which the engine is tested.
     assert_eq!(settings.retry.schedules, RetrySchedules::default());
-    let engine = engine::Settings::default();
     assert_eq!(settings.engine().on_uncertain, OnUncertain::default());
+    assert_eq!(settings.engine().flow_caps, FlowCaps::default());
+    let engine = engine::Settings::default();
     assert_eq!(settings.engine().retry_budget, engine.retry_budget);
     assert_eq!(settings.engine().breaker, engine.breaker);
     assert_eq!(settings.engine().pool, engine.pool);
@@ -89,8 +91,8 @@ fn the_example_of_the_contract_is_taken() {
         api   = { attempts = 5, first = "1s", cap = "5m", jitter = "full" }
         budget = "20%"
         on_uncertain = "retry"
-        [retention]
         uncertain_attempts = 5
+        [retention]
         bodies = "settled"
         receipts = "30d"
         dead_letters = "14d"
@@ -102,9 +104,9 @@ fn the_example_of_the_contract_is_taken() {
     assert_eq!(settings.accounts[0].account.spec.limits.len(), 3);
     assert_eq!(settings.start_policies().iter().count(), 2);
     assert_eq!(settings.retry.schedules, RetrySchedules::default());
-    assert_eq!(settings.retention.idempotency, Nanos::from_secs(86_400));
     let on_uncertain = OnUncertain::Retry { lost_max: 5 };
     assert_eq!(settings.engine().on_uncertain, on_uncertain);
+    assert_eq!(settings.retention.idempotency, Nanos::from_secs(86_400));
     assert!(settings.smtp.is_some());
 }
 

@@ -15,6 +15,7 @@ use super::recipients::RecipientRules;
 use crate::flow::FlowKey;
 use crate::handle::{FlowId, LaneId};
 use crate::message::{Head, Seq};
+use crate::name::Name;
 use crate::schedule::place::PlaceId;
 
 /// The most heads held of one flow.
@@ -115,6 +116,8 @@ impl Flow {
 pub(super) struct Flows {
     slab: Vec<Option<Flow>>,
     by_key: BTreeMap<Arc<FlowKey>, FlowId>,
+    /// How many there are of each tenant.
+    by_tenant: BTreeMap<Name, usize>,
 }
 
 impl Flows {
@@ -140,6 +143,7 @@ impl Flows {
         if self.slab.len() <= id.index() {
             self.slab.resize_with(id.index() + 1, || None);
         }
+        *self.by_tenant.entry(key.tenant.clone()).or_default() += 1;
         self.by_key.insert(Arc::clone(&key), id);
         if let Some(slot) = self.slab.get_mut(id.index()) {
             *slot = Some(Flow::new(key));
@@ -175,6 +179,11 @@ impl Flows {
     /// How many flows there are.
     pub fn len(&self) -> usize {
         self.by_key.len()
+    }
+
+    /// How many flows of a tenant there are.
+    pub fn len_of(&self, tenant: &Name) -> usize {
+        self.by_tenant.get(tenant).copied().unwrap_or(0)
     }
 
     /// How many heads are held in all.

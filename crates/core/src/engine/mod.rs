@@ -16,6 +16,7 @@
 
 mod account_limits;
 pub mod action;
+pub mod admission;
 mod alerting;
 mod appends;
 mod bounds;

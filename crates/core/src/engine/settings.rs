@@ -1,5 +1,6 @@
 //! What an engine is told once, and the sizes it shows.
 
+use super::admission::FlowCaps;
 use crate::breaker::BreakerSettings;
 use crate::pool::PoolSettings;
 use crate::retry::schedule::{OnUncertain, RetrySchedules};
@@ -21,6 +22,8 @@ pub struct Settings {
     /// Whether rates are learnt where something was refused, though no policy
     /// says so.
     pub learns: bool,
+    /// How many flows submissions may open.
+    pub flow_caps: FlowCaps,
     /// How pools keep their sessions.
     pub pool: PoolSettings,
     /// When accounts that fail are left alone.
@@ -36,6 +39,7 @@ impl Default for Settings {
             delivery_deadline: Nanos::from_secs(600),
             leased: false,
             learns: true,
+            flow_caps: FlowCaps::default(),
             pool: PoolSettings::default(),
             breaker: BreakerSettings::default(),
         }

@@ -221,6 +221,16 @@ impl Engine {
         &self.counter.desk.lane(id).destination
     }
 
+    /// How many flows live.
+    pub fn live_flows(&self) -> usize {
+        self.counter.flows.len()
+    }
+
+    /// How many flows of a tenant live.
+    pub fn live_flows_of(&self, tenant: &Name) -> usize {
+        self.counter.flows.len_of(tenant)
+    }
+
     /// The facts of a flow.
     pub fn flow_key(&self, id: FlowId) -> Option<&Arc<FlowKey>> {
         self.counter.flows.get(id).map(|flow| &flow.key)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outflow_core::class::Class;
+use outflow_core::engine::admission::{FlowCap, FlowField, TooManyFlows};
 use outflow_core::message_id::MessageId;
 use outflow_core::name::Name;
 use outflow_core::time::Wall;
@@ -218,6 +219,25 @@ fn refusals_of_the_node_are_told() {
     );
     assert_eq!(client.hear(), "");
     assert!(world.memory.batches().is_empty());
+}
+
+#[test]
+fn too_many_values_are_told_and_the_session_goes_on() {
+    let world = World::new(|_| {});
+    let mut client = Client::with(&world, "token");
+    assert!(client.send(&["b@example.net"], FROM).starts_with("250"));
+    world.memory.crowd(TooManyFlows {
+        cap: FlowCap::Tenant(7),
+        field: FlowField::RecipientDomain,
+    });
+    for to in [&["b@example.net"][..], &["b@example.net", "c@example.org"]] {
+        let reply = client.send(to, FROM);
+        assert!(reply.starts_with("452 4.3.1"), "{reply}");
+        assert!(reply.contains("recipient domains"), "{reply}");
+    }
+    assert_eq!(world.memory.whole(), [2], "one answer for two recipients");
+    assert_eq!(world.memory.batches().len(), 1);
+    assert!(client.ask("NOOP\r\n").starts_with("250"));
 }
 
 #[test]

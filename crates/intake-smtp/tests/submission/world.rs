@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
+use outflow_core::engine::admission::TooManyFlows;
 use outflow_core::message::Seq;
 use outflow_core::time::Wall;
 use outflow_intake_smtp::{
     Clock, Doorkeeper, Happened, Observer, Parts, Pass, Settings, SmtpIntake,
 };
-use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
+use outflow_ports::intake::{Given, Intake, Refused, Submission, Taken, Then};
 use outflow_ports::naming::Naming;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio::runtime::Runtime;
@@ -21,14 +22,18 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 const NOW: Wall = Wall(1_700_000_000_000_000_000);
 
-type Answer = Then<Result<Vec<Given>, Refused>>;
-type Held = Vec<(Answer, Vec<Given>)>;
+type Answer = Then<Result<Vec<Taken>, Refused>>;
+type Held = Vec<(Answer, Vec<Taken>)>;
 
 /// What the node was given, and what it says.
 #[derive(Default)]
 pub struct Memory {
     batches: Mutex<Vec<Vec<Submission>>>,
     refusal: Mutex<Option<Refused>>,
+    /// Why there is no room for messages.
+    crowded: Mutex<Option<TooManyFlows>>,
+    /// Recipients of batches that were to be taken as a whole.
+    whole: Mutex<Vec<usize>>,
     /// Answers that wait, if they are to.
     held: Mutex<Option<Held>>,
 }
@@ -40,6 +45,15 @@ impl Memory {
 
     pub fn refuse(&self, refusal: Option<Refused>) {
         *self.refusal.lock().unwrap() = refusal;
+    }
+
+    /// There is no room for anything.
+    pub fn crowd(&self, why: TooManyFlows) {
+        *self.crowded.lock().unwrap() = Some(why);
+    }
+
+    pub fn whole(&self) -> Vec<usize> {
+        self.whole.lock().unwrap().clone()
     }
 
     /// Nothing is durable until it is let go.
@@ -60,16 +74,26 @@ impl Memory {
 }
 
 impl Intake for Memory {
+    fn submit_whole(&self, batch: Vec<Submission>, then: Answer) {
+        self.whole.lock().unwrap().push(batch.len());
+        self.submit(batch, then);
+    }
+
     fn submit(&self, batch: Vec<Submission>, then: Answer) {
         if let Some(refusal) = *self.refusal.lock().unwrap() {
             return then(Err(refusal));
         }
+        if let Some(why) = *self.crowded.lock().unwrap() {
+            return then(Ok(vec![Err(why); batch.len()]));
+        }
         let mut batches = self.batches.lock().unwrap();
         let before: usize = batches.iter().map(Vec::len).sum();
-        let given = (before..before + batch.len()).map(|seq| Given {
-            seq: Seq(seq as u64),
-            accepted_at: NOW,
-            known: false,
+        let given = (before..before + batch.len()).map(|seq| {
+            Ok(Given {
+                seq: Seq(seq as u64),
+                accepted_at: NOW,
+                known: false,
+            })
         });
         let given = given.collect();
         batches.push(batch);

@@ -14,7 +14,7 @@ use outflow_core::policy::matcher::Match;
 use outflow_core::reply::Reply;
 use outflow_core::time::Nanos;
 use outflow_ports::control::{Bulk, Touched};
-use outflow_ports::intake::{Given, Refused, Submission, Then};
+use outflow_ports::intake::{Refused, Submission, Taken, Then};
 use outflow_ports::query::{Depth, Filter, LaneView, LimitView, LiveMessage, Page, TallyView};
 
 use super::load::Share;
@@ -24,6 +24,8 @@ use crate::questions::Meters;
 pub(crate) enum Request {
     Submit {
         batch: Vec<Submission>,
+        /// Whether all of it is taken or nothing.
+        whole: bool,
         waiting: Waiting,
     },
     Message {
@@ -105,14 +107,14 @@ impl fmt::Debug for Request {
 pub(crate) struct Waiting {
     /// How many messages are its.
     pub count: usize,
-    then: Option<Then<Result<Vec<Given>, Refused>>>,
+    then: Option<Then<Result<Vec<Taken>, Refused>>>,
     /// What it hears if nobody answers.
     otherwise: Refused,
     share: Option<Share>,
 }
 
 impl Waiting {
-    pub fn new(count: usize, then: Then<Result<Vec<Given>, Refused>>) -> Self {
+    pub fn new(count: usize, then: Then<Result<Vec<Taken>, Refused>>) -> Self {
         Self {
             count,
             then: Some(then),
@@ -131,11 +133,11 @@ impl Waiting {
         self.otherwise = Refused::NotStored;
     }
 
-    pub fn answer(mut self, answer: Result<Vec<Given>, Refused>) {
+    pub fn answer(mut self, answer: Result<Vec<Taken>, Refused>) {
         self.say(answer);
     }
 
-    fn say(&mut self, answer: Result<Vec<Given>, Refused>) {
+    fn say(&mut self, answer: Result<Vec<Taken>, Refused>) {
         // Whoever hears the answer may submit again: there is room by then.
         self.share = None;
         if let Some(then) = self.then.take() {

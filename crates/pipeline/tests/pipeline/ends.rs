@@ -64,7 +64,7 @@ fn a_shutdown_under_load_loses_nothing() {
     let mut given: BTreeSet<Seq> = BTreeSet::new();
     for _ in 0..submitted {
         match answers.recv_timeout(PATIENCE).unwrap() {
-            Ok(batch) => given.extend(batch.iter().map(|given| given.seq)),
+            Ok(batch) => given.extend(batch.iter().map(|taken| taken.unwrap().seq)),
             Err(refused) => assert_eq!(refused, Refused::Closing),
         }
     }

@@ -42,7 +42,7 @@ fn what_eight_threads_submit_is_answered_once_and_delivered_once() {
     for _ in 0..THREADS * BATCHES {
         let given = answers.recv_timeout(PATIENCE).unwrap().unwrap();
         assert_eq!(given.len(), BATCH);
-        for given in given {
+        for given in given.into_iter().map(Result::unwrap) {
             assert!(!given.known && seqs.insert(given.seq), "given twice");
         }
     }

@@ -9,6 +9,7 @@
 )]
 
 mod changes;
+mod crowding;
 mod ends;
 mod load;
 mod screening;

@@ -22,7 +22,7 @@ use outflow_pipeline::handle::{self, Handle};
 use outflow_pipeline::thread::{Ended, Surroundings, spawn};
 use outflow_pipeline::{Node, Ports};
 use outflow_ports::control::{Control, Touched};
-use outflow_ports::intake::{Given, Intake, Refused, Submission, Then};
+use outflow_ports::intake::{Intake, Refused, Submission, Taken, Then};
 use outflow_ports::ledger::NoLedger;
 use outflow_ports::query::{Depth, LiveMessage, Query};
 use outflow_ports::resolver::Resolver;
@@ -55,6 +55,15 @@ pub fn start<T: Transport + Send + 'static>(
     transport: T,
     faults: Faults,
 ) -> (Handle, JoinHandle<End<T>>) {
+    start_with(transport, faults, Settings::default())
+}
+
+/// The same with an engine of these settings.
+pub fn start_with<T: Transport + Send + 'static>(
+    transport: T,
+    faults: Faults,
+    engine: Settings,
+) -> (Handle, JoinHandle<End<T>>) {
     let (handle, inbox) = handle::open();
     let mut entropy = Entropy(42);
     let surroundings = Surroundings {
@@ -71,7 +80,7 @@ pub fn start<T: Transport + Send + 'static>(
         transport,
         resolver: NoResolver,
     };
-    let start = move |now: &Now| Node::start(now, Settings::default(), Policies::default(), ports);
+    let start = move |now: &Now| Node::start(now, engine, Policies::default(), ports);
     (handle, spawn(inbox, surroundings, start).unwrap())
 }
 
@@ -103,7 +112,7 @@ impl Seat {
     pub fn submit(&self, count: usize) -> Vec<Seq> {
         let batch = (0..count).map(|_| submission()).collect();
         let given = ask(|then| self.handle.submit(batch, then)).unwrap();
-        given.iter().map(|given| given.seq).collect()
+        given.into_iter().map(|taken| taken.unwrap().seq).collect()
     }
 
     pub fn message(&self, seq: Seq) -> Option<LiveMessage> {
@@ -189,4 +198,4 @@ pub fn answer<T: Send + 'static>(question: impl FnOnce(Then<T>)) -> Receiver<T> 
     receiver
 }
 
-pub type Answered = Result<Vec<Given>, Refused>;
+pub type Answered = Result<Vec<Taken>, Refused>;
