@@ -8,6 +8,7 @@
     clippy::unwrap_used
 )]
 
+mod cardinality;
 mod control;
 mod driver;
 mod end_to_end;
@@ -124,6 +125,15 @@ enum Bench {
         #[arg(long, default_value_t = 5_000_000)]
         messages: u64,
     },
+    /// Memory and rates when each message has a campaign, or a domain, of its own.
+    Cardinality {
+        /// Messages of each phase.
+        #[arg(long, default_value_t = 1_000_000)]
+        messages: u64,
+        /// Seconds without work before memory is looked at for the last time.
+        #[arg(long, default_value_t = 60)]
+        idle: u64,
+    },
     /// How long critical messages take beside a long queue.
     Priority {
         /// Messages in the queue.
@@ -235,6 +245,10 @@ fn run(bench: Bench) -> io::Result<Option<Value>> {
             has_peer: !alone,
         })?,
         Bench::Memory { messages } => memory::run(messages)?,
+        Bench::Cardinality { messages, idle } => cardinality::run(cardinality::Plan {
+            messages,
+            idle: std::time::Duration::from_secs(idle),
+        })?,
         Bench::Priority { messages, rate } => priority::run(messages, rate)?,
         Bench::Reading => reading::run()?,
         Bench::Throttle {
