@@ -8,8 +8,9 @@ use futures_util::stream::FuturesUnordered;
 use redis::aio::{ConnectionLike, MultiplexedConnection, PubSub};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::SingleNodeRoutingInfo;
 use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Pipeline, RedisError};
-use redis::{ConnectionAddr, TlsCertificates, Value};
+use redis::{ConnectionAddr, ErrorKind, ServerErrorKind, TlsCertificates, Value};
 use tokio::time::timeout;
 
 use crate::answer::text;
@@ -18,6 +19,9 @@ use crate::settings::{RedisSettings, address};
 
 /// A connection takes several round trips, and more with TLS.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
+
+/// How many redirections of a cluster a command follows.
+const REDIRECTS_MAX: usize = 2;
 
 /// Errors after which another server may do better, or this one later.
 const GONE: [&str; 12] = [
@@ -165,9 +169,9 @@ impl Server {
         let first = settings.servers.first().ok_or("no server is named")?;
         let client = client(first, settings).map_err(|error| error.to_string())?;
         let mut cluster = ClusterClient::builder(settings.servers.clone())
-            .retries(2)
-            .min_retry_wait(1)
-            .max_retry_wait(20)
+            // The client would also repeat a command whose answer got lost, and
+            // a script that credits or debits must not run twice.
+            .retries(0)
             .connection_timeout(CONNECT_MAX)
             .response_timeout(settings.timeout);
         if let Some(certificates) = certificates(settings) {
@@ -227,13 +231,9 @@ impl Server {
             }
             Wire::Cluster(connection) => {
                 // Each goes to the server of its slot, over one connection each.
-                let answers = commands.iter().map(|command| {
-                    let mut connection = connection.clone();
-                    async move {
-                        let answer = connection.req_packed_command(command);
-                        timeout(self.timeout, answer).await
-                    }
-                });
+                let answers = commands
+                    .iter()
+                    .map(|command| timeout(self.timeout, follow(connection.clone(), command)));
                 let answers = join_all(answers).await.into_iter();
                 let answers = answers.map(|answer| match answer {
                     Ok(Ok(value)) => read(value),
@@ -264,6 +264,39 @@ impl Server {
             )),
         }
     }
+}
+
+/// Sends a command to the server of its slot. A server that names another one
+/// has not executed it, so only then it is sent again.
+async fn follow(mut connection: ClusterConnection, command: &Cmd) -> Result<Value, RedisError> {
+    let mut answer = connection.req_packed_command(command).await;
+    for _ in 0..REDIRECTS_MAX {
+        let Err(error) = &answer else { break };
+        answer = match (error.kind(), error.redirect_node()) {
+            // The client has learnt of the other server by this answer.
+            (ErrorKind::Server(ServerErrorKind::Moved), _) => {
+                connection.req_packed_command(command).await
+            }
+            (ErrorKind::Server(ServerErrorKind::Ask), Some((node, _))) => {
+                let Some(route) = route_to(node) else { break };
+                let mut pipeline = Pipeline::with_capacity(2);
+                pipeline.cmd("ASKING").add_command(command.clone());
+                let answers = connection.route_pipeline(pipeline, 1, 1, route).await;
+                answers.map(|values| values.into_iter().next().unwrap_or(Value::Nil))
+            }
+            _ => break,
+        };
+    }
+    answer
+}
+
+/// The way to a server that another one named as `host:port`.
+fn route_to(node: &str) -> Option<SingleNodeRoutingInfo> {
+    let (host, port) = node.rsplit_once(':')?;
+    Some(SingleNodeRoutingInfo::ByAddress {
+        host: host.to_owned(),
+        port: port.parse().ok()?,
+    })
 }
 
 /// Whom to trust besides the usual authorities' certificates.

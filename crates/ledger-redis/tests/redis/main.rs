@@ -4,9 +4,11 @@
 mod ask;
 mod cluster;
 mod conformance;
+mod dropped;
 mod fleet;
 mod losses;
 mod node;
 mod outages;
+mod proxy;
 mod server;
 mod tls;
