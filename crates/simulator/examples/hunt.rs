@@ -5,6 +5,9 @@
 //! ```sh
 //! cargo run --profile ci -p outflow-simulator --example hunt -- FIRST_SEED COUNT
 //! ```
+//!
+//! `--narrow` runs the random scenarios that the worlds begin as: without relays,
+//! pools and operators.
 
 #![allow(clippy::print_stdout)]
 
@@ -12,18 +15,26 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use outflow_simulator::scenario::Scenario;
 use outflow_simulator::scenario::random::random_faults;
+use outflow_simulator::scenario::random_world::random_world;
 use outflow_simulator::simulate::run;
 
 /// Progress is printed after so many worlds.
 const PROGRESS: u64 = 500;
 
 fn main() -> ExitCode {
-    let mut numbers = std::env::args().skip(1).map(|it| it.parse::<u64>());
-    let (Some(Ok(first)), Some(Ok(count))) = (numbers.next(), numbers.next()) else {
-        println!("usage: hunt FIRST_SEED COUNT");
+    let (flags, numbers): (Vec<String>, Vec<String>) = std::env::args()
+        .skip(1)
+        .partition(|it| it.starts_with("--"));
+    let narrow = flags.iter().any(|flag| flag == "--narrow");
+    let known = flags.len() == usize::from(narrow);
+    let mut numbers = numbers.iter().map(|it| it.parse::<u64>());
+    let (Some(Ok(first)), Some(Ok(count)), true) = (numbers.next(), numbers.next(), known) else {
+        println!("usage: hunt [--narrow] FIRST_SEED COUNT");
         return ExitCode::from(2);
     };
+    let generate = if narrow { random_faults } else { random_world };
     let (next, done, spoken) = (AtomicU64::new(first), AtomicU64::new(0), AtomicU64::new(0));
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
@@ -34,7 +45,7 @@ fn main() -> ExitCode {
                     if seed >= first + count {
                         break;
                     }
-                    if let Some(problem) = problem_of(seed) {
+                    if let Some(problem) = problem_of(generate, seed) {
                         spoken.fetch_add(1, Ordering::Relaxed);
                         println!("seed {seed}: {problem}");
                     }
@@ -56,8 +67,8 @@ fn main() -> ExitCode {
 }
 
 /// What the checkers first say of a world, if they say anything.
-fn problem_of(seed: u64) -> Option<String> {
-    match thread::spawn(move || run(&random_faults(seed), seed)).join() {
+fn problem_of(generate: fn(u64) -> Scenario, seed: u64) -> Option<String> {
+    match thread::spawn(move || run(&generate(seed), seed)).join() {
         Ok(Ok((_, violations))) => violations
             .first()
             .map(|it| format!("{} at {}: {}", it.checker, it.at, it.what)),

@@ -117,6 +117,7 @@ impl Backlog {
                 self.entry(message).flow = flow;
                 self.wait_from(at, message, due);
             }
+            Trace::Moved { message, flow } => self.change_flow(at, message, flow),
             Trace::Dispatched { node, message, .. } => {
                 self.move_to(at, message, Place::Sending);
                 let entry = self.entry(message);
@@ -188,6 +189,16 @@ impl Backlog {
             self.move_to(at, message, Place::Later);
             self.entry(message).since = due;
             self.later.push(Reverse((due, message)));
+        }
+    }
+
+    fn change_flow(&mut self, at: Nanos, message: MessageNo, to: FlowNo) {
+        let entry = self.entry(message);
+        let from = std::mem::replace(&mut entry.flow, to);
+        if entry.place == Place::Waiting {
+            for (flow, began) in [(from, false), (to, true)] {
+                self.changes.push(Change { at, flow, began });
+            }
         }
     }
 

@@ -7,11 +7,13 @@
 //! against one another, where every error names the place.
 
 pub mod account;
+pub mod action;
 pub mod faults;
 pub mod library;
 pub mod limit;
 pub mod policy;
 pub mod random;
+pub mod random_world;
 
 use std::collections::BTreeSet;
 
@@ -23,6 +25,7 @@ use crate::network::spec::NetworkSpec;
 use crate::traffic::spec::TrafficSpec;
 use crate::units::{Moment, Span};
 use account::AccountData;
+use action::Action;
 use faults::Faults;
 use policy::{HeadroomData, PolicyData};
 
@@ -76,6 +79,9 @@ pub struct Scenario {
     /// What is sent.
     #[serde(rename = "traffic")]
     pub traffic: Vec<TrafficSpec>,
+    /// What operators do meanwhile.
+    #[serde(default, rename = "action")]
+    pub actions: Vec<Action>,
     /// What goes wrong.
     #[serde(default)]
     pub faults: Faults,
@@ -190,6 +196,28 @@ impl Scenario {
         self.duration.0 + self.drain.unwrap_or_default().0
     }
 
+    /// When faults have ended; never if they go on.
+    pub fn healed_at(&self) -> Option<Nanos> {
+        let calm = || self.faults == self.faults.calmed();
+        let healed = self.faults.heal_at.map(|span| span.0);
+        healed.or_else(|| calm().then_some(Nanos::ZERO))
+    }
+
+    /// All pools that ever have an account.
+    pub fn pools(&self) -> BTreeSet<&str> {
+        let later = self.actions.iter().filter_map(|it| it.account.as_ref());
+        let accounts = self.accounts.iter().chain(later);
+        accounts.map(|account| account.pool.as_str()).collect()
+    }
+
+    /// Whether some messages have other accounts than others: there are several
+    /// pools, or accounts of one tenant.
+    pub fn has_uneven_accounts(&self) -> bool {
+        let later = self.actions.iter().filter_map(|it| it.account.as_ref());
+        let mut accounts = self.accounts.iter().chain(later);
+        self.pools().len() > 1 || accounts.any(|account| account.tenant.is_some())
+    }
+
     /// The run to compare with, if expectations ask for one.
     pub fn baseline(&self) -> Option<Self> {
         let baseline = self.baseline.as_ref()?;
@@ -253,6 +281,10 @@ impl Scenario {
         }
         for source in &self.traffic {
             place(&mut found, "traffic", &source.name, source.problems());
+        }
+        for (index, action) in self.actions.iter().enumerate() {
+            let problems = action.problems(self);
+            place(&mut found, "action", &index.to_string(), problems);
         }
         found.extend(self.faults.problems(self.nodes));
         self.check_names(&mut found);

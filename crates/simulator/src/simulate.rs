@@ -57,9 +57,9 @@ pub fn run_broken(
     seed: u64,
     sabotage: Option<Sabotage>,
 ) -> Result<(Summary, Vec<Violation>), String> {
-    let sessions: u32 = scenario
-        .accounts
-        .iter()
+    let later = scenario.actions.iter().filter_map(|it| it.account.as_ref());
+    let accounts = scenario.accounts.iter().chain(later);
+    let sessions: u32 = accounts
         .map(|account| account.count.max(1) * account.connections.unwrap_or(8))
         .sum();
     let by_domain = scenario.traffic.iter().any(|source| source.domains > 0);

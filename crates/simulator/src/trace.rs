@@ -6,6 +6,8 @@
 //! tenants and limits are dense numbers from 0; the trace itself introduces
 //! them before it uses them.
 
+use std::fmt;
+
 use outflow_core::class::Class;
 use outflow_core::limit::spec::LimitSpec;
 use outflow_core::message::State;
@@ -68,6 +70,33 @@ pub enum Trace<'a> {
         tenant: TenantNo,
         /// Every limit that its messages may need.
         limits: &'a [LimitNo],
+    },
+    /// A flow is in this lane, if it matters in which, and its messages may need
+    /// these limits from now on.
+    FlowChanged {
+        /// Its number.
+        flow: FlowNo,
+        /// Its lane, numbered from 0.
+        lane: Option<u32>,
+        /// Every limit that its messages may need.
+        limits: &'a [LimitNo],
+    },
+    /// A message belongs to another flow: it was moved to another pool.
+    Moved {
+        /// Which.
+        message: MessageNo,
+        /// To which flow.
+        flow: FlowNo,
+    },
+    /// An operator wants a message tried at once, whatever time it waits for.
+    Hastened {
+        /// Which.
+        message: MessageNo,
+    },
+    /// An operator did something.
+    Operated {
+        /// Pauses in force and accounts taken out from now on.
+        holds: u32,
     },
     /// A message is durable, whether or not its caller was told so.
     Accepted {
@@ -165,6 +194,20 @@ pub enum Trace<'a> {
         /// From which limits.
         limits: &'a [LimitNo],
     },
+    /// A message waits, and a node says why. It is due and not in flight.
+    Explained {
+        /// Which.
+        message: MessageNo,
+        /// Everything that stands before it.
+        holds: &'a [Held],
+        /// The accounts of its pool.
+        accounts: &'a [u32],
+    },
+    /// A session of an account could not be opened.
+    ConnectFailed {
+        /// Which account.
+        account: u32,
+    },
     /// What a node holds in memory.
     Gauge {
         /// Which node.
@@ -172,6 +215,55 @@ pub enum Trace<'a> {
         /// How much of each.
         holds: Holdings,
     },
+}
+
+/// What stands before a message, as its node says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// By what it is held.
+    pub by: HeldBy,
+    /// Until when, if the node knows.
+    pub until: Option<Nanos>,
+}
+
+/// By what a message is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldBy {
+    /// A limit is used up; one that nobody knows if it has no number.
+    Limit(Option<LimitNo>),
+    /// An account was asked to wait, failed, or keeps its rate.
+    Account,
+    /// No session is free.
+    Session,
+    /// There is no account.
+    NoAccount,
+    /// Its domain is not resolved.
+    Unresolved,
+    /// Somebody paused it.
+    Paused,
+    /// Its time has not come.
+    Deferred,
+    /// The store fails.
+    Store,
+    /// The node stops.
+    Shutdown,
+}
+
+impl fmt::Display for HeldBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Limit(Some(limit)) => return write!(f, "limit {limit}"),
+            Self::Limit(None) => "a limit that nobody knows",
+            Self::Account => "an account that is held",
+            Self::Session => "a session",
+            Self::NoAccount => "an account",
+            Self::Unresolved => "its domain",
+            Self::Paused => "a pause",
+            Self::Deferred => "its time",
+            Self::Store => "the store",
+            Self::Shutdown => "the end of the node",
+        })
+    }
 }
 
 /// Why a limit has other numbers.

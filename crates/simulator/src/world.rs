@@ -8,15 +8,18 @@
 //! Reading order: `clock`, `transport`, `resolver`, `store`, `ledger` (the
 //! ports), `player` (a node), `cast` (who is who), `setup` (from data),
 //! `intake` (how messages arrive), `dispatch`
-//! (what a node hands over), `probe` (what the world asks), `script` (what goes wrong), `sabotage`
+//! (what a node hands over), `probe` and `explained` (what the world asks), `operator` (what
+//! operators do), `script` (what goes wrong), `sabotage`
 //! (what is broken on purpose), then this.
 
 mod alerts;
 mod cast;
 pub mod clock;
 mod dispatch;
+mod explained;
 mod intake;
 pub mod ledger;
+mod operator;
 mod player;
 mod probe;
 pub mod resolver;
@@ -34,14 +37,18 @@ use outflow_core::destination::Destination;
 use outflow_core::engine::Settings;
 use outflow_core::engine::event::Event;
 use outflow_core::handle::FlowId;
-use outflow_core::message::Seq;
+use outflow_core::message::{Seq, State};
 use outflow_core::name::Name;
 use outflow_core::policy::set::Policies;
 use outflow_core::pool::PoolSettings;
 use outflow_core::pressure::UnderPressure;
 use outflow_core::time::{Mono, Nanos};
 
+use outflow_pipeline::shutdown::Phase;
+
 use self::cast::Cast;
+use self::explained::Watched;
+use self::operator::{Ordered, Orders};
 use self::player::Player;
 use self::resolver::SimResolver;
 use self::sabotage::Sabotage;
@@ -77,10 +84,13 @@ struct Fate {
     cost: u32,
     recipient: u64,
     due: Nanos,
+    /// From when on it may be sent, or sent again.
+    ready: Nanos,
     expires: Nanos,
     attempts: u16,
     accepted: bool,
     settled: bool,
+    ordered: Ordered,
 }
 
 /// A run of a scenario.
@@ -109,6 +119,8 @@ pub struct World<'a, O> {
     domains: BTreeMap<Name, (Destination, Nanos)>,
     shared: Option<MemoryLedger>,
     broken: Vec<Violation>,
+    orders: Orders,
+    watched: Watched,
     sabotage: Option<Sabotage>,
 }
 
@@ -153,11 +165,12 @@ impl<'a, O: Observer> World<'a, O> {
         });
         let players = setup::players(scenario, seed, ledger.as_ref());
         let faults = &scenario.faults;
+        let restarts = scenario.actions.iter().any(|it| it.restart.is_some());
         Ok(Self {
             scenario,
             observer,
             now: Nanos::ZERO,
-            cast: Cast::new(policies, accounts, leased),
+            cast: Cast::new(policies, accounts, scenario.has_uneven_accounts(), leased),
             networks,
             traffic: traffic.peekable(),
             players,
@@ -174,8 +187,10 @@ impl<'a, O: Observer> World<'a, O> {
             clock,
             domains: BTreeMap::new(),
             shared: ledger,
+            orders: Orders::default(),
+            watched: Watched::default(),
             sabotage: None,
-            keyed: !faults.crashes.is_empty() || faults.store.fails.0 > 0.0,
+            keyed: !faults.crashes.is_empty() || faults.store.fails.0 > 0.0 || restarts,
         })
     }
 
@@ -286,6 +301,21 @@ impl<'a, O: Observer> World<'a, O> {
         self.acknowledgements(number);
         self.written(number);
         self.handed(number, &now);
+        self.stopped(number);
+    }
+
+    /// A node that was asked to stop is gone once nothing is in flight.
+    fn stopped(&mut self, number: usize) {
+        let Some(player) = self.players.get(number) else {
+            return;
+        };
+        let done = player
+            .node
+            .as_ref()
+            .is_some_and(|it| it.phase() == Phase::Done);
+        if let Some(down) = player.stops_for.filter(|_| done) {
+            self.crash(number, down);
+        }
     }
 
     /// Batches that became durable, or did not.
@@ -349,6 +379,9 @@ impl<'a, O: Observer> World<'a, O> {
                     let until = player.clock.true_time_of_wall(self.now, until);
                     if let Some(message) = self.message_of(number, seq) {
                         self.accepted(message);
+                        if let Some(fate) = self.fates.get_mut(message as usize) {
+                            fate.ready = until;
+                        }
                         self.tell(&Trace::Deferred { message, until });
                     }
                 }
@@ -363,6 +396,9 @@ impl<'a, O: Observer> World<'a, O> {
                     {
                         self.unsettled -= 1;
                         self.live -= 1;
+                    }
+                    if state == State::Cancelled {
+                        self.judge_withdrawn(message);
                     }
                     self.tell(&Trace::Settled { message, state });
                 }
@@ -392,7 +428,7 @@ impl<'a, O: Observer> World<'a, O> {
     fn accounts_told(&self) -> Vec<AccountSpec> {
         self.sabotage
             .and_then(|it| setup::accounts(&it.scenario(self.scenario)).ok())
-            .unwrap_or_else(|| self.cast.accounts().to_vec())
+            .unwrap_or_else(|| self.cast.accounts())
     }
 
     fn boot(&mut self, number: usize) {
@@ -403,7 +439,10 @@ impl<'a, O: Observer> World<'a, O> {
         };
         let resolver = SimResolver::knowing(&self.domains);
         player.boot(self.now, self.settings, policies, resolver);
-        if let Some(node) = &mut player.node {
+        self.tell_pauses(number, None);
+        if let Some(player) = self.players.get_mut(number)
+            && let Some(node) = &mut player.node
+        {
             for account in accounts {
                 node.post(Event::AccountChanged {
                     account: Box::new(account),
@@ -437,6 +476,9 @@ impl<'a, O: Observer> World<'a, O> {
                     }
                 }
             }
+            Happening::Operator { action } => self.operate(action),
+            Happening::PauseEnds { action } => self.pause_ends(action),
+            Happening::Stop { node, down } => self.stop(node as usize, down),
             Happening::Bounce {
                 node,
                 flow,
@@ -455,6 +497,7 @@ impl<'a, O: Observer> World<'a, O> {
                 for node in 0..self.players.len() {
                     self.gauge(node);
                 }
+                self.ask_why();
                 let busy = self.now < self.scenario.duration.0;
                 let next = if busy { GAUGE_EVERY } else { GAUGE_SELDOM };
                 self.script.at(self.now + next, Happening::Gauge);
@@ -469,6 +512,7 @@ impl<'a, O: Observer> World<'a, O> {
         if player.node.is_none() {
             return;
         }
+        player.stops_for = None;
         for wire in player.crash() {
             if let Some(network) = self.networks.get_mut(wire.network) {
                 network.disconnect(wire.session);
@@ -478,6 +522,7 @@ impl<'a, O: Observer> World<'a, O> {
         self.open_since.retain(|(owner, _), _| *owner != node);
         self.tell(&Trace::Crashed { node });
         self.written(number);
+        self.orders_lost(number);
         // Callers that were not answered try again once the node is back.
         let later = self.now + down + RESUBMIT_AFTER;
         if let Some(player) = self.players.get_mut(number) {

@@ -56,7 +56,8 @@ pub struct Pressure {
 }
 
 impl Pressure {
-    /// For the accounts of a scenario; one pool only is judged.
+    /// For the accounts of a scenario; one pool only is judged, and only if
+    /// no operator changes anything.
     pub fn new(scenario: &Scenario) -> Self {
         let mut accounts = Vec::new();
         for data in &scenario.accounts {
@@ -75,7 +76,9 @@ impl Pressure {
         let mut pools = scenario.accounts.iter().map(|it| it.pool.as_str());
         let first = pools.next();
         Self {
-            keeps: scenario.keeps_under_pressure() && pools.all(|pool| Some(pool) == first),
+            keeps: scenario.keeps_under_pressure()
+                && scenario.actions.is_empty()
+                && pools.all(|pool| Some(pool) == first),
             accounts,
             episodes: Episodes::default(),
             findings: Findings::of("pressure"),

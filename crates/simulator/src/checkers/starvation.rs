@@ -4,7 +4,10 @@
 //! stretch. A tenant with waiters gets at least a part of its weight's share of
 //! what its class gets. A flow needs several limits, and one of them may
 //! rightly hold it; so a group of flows that need the same limits starves only
-//! if *each* of those limits was busy and none gave it its share.
+//! if *each* of those limits was busy and none gave it its share. Where pools or
+//! tenants have accounts of their own, sessions hold a flow as limits do: then
+//! its lane counts as one of its limits. Nothing is judged while an operator
+//! holds something.
 
 use std::collections::BTreeMap;
 
@@ -71,6 +74,11 @@ pub struct Starvation {
     groups: Vec<Group>,
     by_key: BTreeMap<(Class, TenantNo, Vec<LimitNo>), usize>,
     group_of: BTreeMap<FlowNo, usize>,
+    /// Messages of each flow that wait.
+    waiting: BTreeMap<FlowNo, u64>,
+    lanes: BTreeMap<FlowNo, u32>,
+    /// Pauses in force and accounts taken out.
+    holds: u32,
     next_look: Nanos,
     findings: Findings,
 }
@@ -84,6 +92,9 @@ impl Default for Starvation {
             groups: Vec::new(),
             by_key: BTreeMap::new(),
             group_of: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+            holds: 0,
             next_look: PERIOD,
             findings: Findings::of("starvation"),
         }
@@ -95,15 +106,20 @@ impl Starvation {
         if self.group_of.contains_key(&flow) {
             return;
         }
+        let limits: Vec<LimitNo> = limits.iter().map(|limit| of_limit(*limit)).collect();
+        self.join(flow, class, tenant, limits);
+    }
+
+    fn join(&mut self, flow: FlowNo, class: Class, tenant: TenantNo, limits: Vec<LimitNo>) {
         let groups = &mut self.groups;
         let index = *self
             .by_key
-            .entry((class, tenant, limits.to_vec()))
+            .entry((class, tenant, limits.clone()))
             .or_insert_with(|| {
                 groups.push(Group {
                     class,
                     tenant,
-                    limits: limits.to_vec(),
+                    limits,
                     waiting: 0,
                     for_class: None,
                     for_tenant: None,
@@ -113,14 +129,40 @@ impl Starvation {
         self.group_of.insert(flow, index);
     }
 
-    fn granted(&mut self, flow: FlowNo, limits: &[LimitNo], cost: u32) {
-        let Some(flow) = self.backlog.flow(flow) else {
+    /// A flow needs other limits from now on: it joins those that do.
+    fn regroup(&mut self, flow: FlowNo, lane: Option<u32>, limits: &[LimitNo]) {
+        let Some((class, tenant)) = self.backlog.flow(flow).map(|it| (it.class, it.tenant)) else {
+            return;
+        };
+        let waiting = self.waiting.get(&flow).copied().unwrap_or(0);
+        let old = self.group_of.get(&flow).copied();
+        if let Some(group) = old.and_then(|index| self.groups.get_mut(index)) {
+            group.leave(waiting);
+        }
+        let limits = limits.iter().map(|limit| of_limit(*limit));
+        self.join(
+            flow,
+            class,
+            tenant,
+            limits.chain(lane.map(of_lane)).collect(),
+        );
+        self.lanes.extend(lane.map(|lane| (flow, lane)));
+        let new = self.group_of.get(&flow).copied();
+        if let Some(group) = new.and_then(|index| self.groups.get_mut(index)) {
+            group.waiting += waiting;
+        }
+    }
+
+    fn granted(&mut self, number: FlowNo, limits: &[LimitNo], cost: u32) {
+        let Some(flow) = self.backlog.flow(number) else {
             return;
         };
         let (class, tenant) = (flow.class, flow.tenant);
         let weight = weight_of(&self.weights, tenant);
-        for limit in limits {
-            let index = *limit as usize;
+        let lane = self.lanes.get(&number).copied().map(of_lane);
+        let limits = limits.iter().map(|limit| of_limit(*limit));
+        for limit in limits.chain(lane) {
+            let index = limit as usize;
             if self.grants.len() <= index {
                 self.grants.resize(index + 1, Grants::default());
             }
@@ -142,6 +184,9 @@ impl Starvation {
 
     fn look(&mut self, at: Nanos) {
         self.next_look = at + PERIOD;
+        if self.holds > 0 {
+            return;
+        }
         for group in &mut self.groups {
             if group.waiting == 0 || group.limits.is_empty() {
                 continue;
@@ -176,6 +221,31 @@ impl Starvation {
                 &mut self.findings,
             );
         }
+    }
+}
+
+/// Limits and lanes are counted side by side: limits under even numbers.
+const fn of_limit(limit: LimitNo) -> LimitNo {
+    limit * 2
+}
+
+/// See [`of_limit`].
+const fn of_lane(lane: u32) -> LimitNo {
+    lane * 2 + 1
+}
+
+impl Group {
+    /// So many messages of it wait no longer.
+    fn leave(&mut self, count: u64) {
+        self.waiting = self.waiting.saturating_sub(count);
+        if self.waiting == 0 {
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        self.for_class = None;
+        self.for_tenant = None;
     }
 }
 
@@ -287,27 +357,26 @@ impl Observer for Starvation {
                 let flow = self.backlog.message(message).flow;
                 self.granted(flow, limits, cost);
             }
-            Trace::Crashed { .. } => {
-                for group in &mut self.groups {
-                    group.for_class = None;
-                    group.for_tenant = None;
-                }
+            Trace::FlowChanged { flow, lane, limits } => self.regroup(flow, lane, limits),
+            Trace::Operated { holds } => {
+                self.holds = holds;
+                self.groups.iter_mut().for_each(Group::forget);
             }
+            Trace::Crashed { .. } => self.groups.iter_mut().for_each(Group::forget),
             _ => {}
         }
         for change in self.backlog.observe(at, trace) {
+            let waiting = self.waiting.entry(change.flow).or_insert(0);
             let group = self.group_of.get(&change.flow);
             let Some(group) = group.and_then(|index| self.groups.get_mut(*index)) else {
                 continue;
             };
             if change.began {
+                *waiting += 1;
                 group.waiting += 1;
             } else {
-                group.waiting = group.waiting.saturating_sub(1);
-            }
-            if group.waiting == 0 {
-                group.for_class = None;
-                group.for_tenant = None;
+                *waiting = waiting.saturating_sub(1);
+                group.leave(1);
             }
         }
     }

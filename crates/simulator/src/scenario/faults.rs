@@ -149,6 +149,9 @@ pub struct LedgerFaults {
     pub stalls: Vec<Window>,
     /// When it forgets everything.
     pub loses_state: Vec<Span>,
+    /// The share of requests without an answer: half of them never reach the
+    /// ledger, the other half are carried out and their answer is lost.
+    pub lost: Share,
     /// When some nodes cannot reach it.
     #[serde(rename = "partition")]
     pub partitions: Vec<Partition>,
@@ -160,6 +163,7 @@ impl Default for LedgerFaults {
             latency: Latency::constant(Nanos::from_millis(1)),
             stalls: Vec::new(),
             loses_state: Vec::new(),
+            lost: Share(0.0),
             partitions: Vec::new(),
         }
     }

@@ -18,6 +18,8 @@ pub struct PolicyData {
     pub matches: BTreeMap<String, String>,
     /// When it takes effect; from the start if not given.
     pub from: Option<Span>,
+    /// When it is taken away again; never if not given.
+    pub until: Option<Span>,
     /// How fast.
     pub rate: Option<RateText>,
     /// Up to which rate the controller may go; it may not change `rate` if not
@@ -63,6 +65,12 @@ impl PolicyData {
         }
         if self.matches.is_empty() {
             found.push("match: names nothing".to_owned());
+        }
+        if self
+            .until
+            .is_some_and(|until| until <= self.from.unwrap_or_default())
+        {
+            found.push("until: is not after its start".to_owned());
         }
         if self.burst.is_some() && self.rate.is_none() {
             found.push("burst: has no rate".to_owned());

@@ -69,6 +69,7 @@ pub fn random_faults(seed: u64) -> Scenario {
         traffic: (0..random.between(2, 6))
             .map(|n| source(n, isps, duration, random))
             .collect(),
+        actions: Vec::new(),
         faults: faults(nodes, duration, random),
         expect: Expectations::default(),
         baseline: None,
@@ -266,6 +267,7 @@ fn source(n: u64, isps: usize, duration: Nanos, random: &mut Random) -> TrafficS
         tenants: random.between(1, 4) as u32,
         campaign: random.chance(0.3).then(|| "spring".to_owned()),
         destination: DestinationText(Destination::isp(*isp)),
+        destinations: 1,
         domains,
         dns: Span(if domains > 0 {
             millis(random, 1, 500)

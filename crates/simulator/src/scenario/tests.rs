@@ -4,6 +4,7 @@ use outflow_core::time::Nanos;
 
 use super::library::{SHIPPED, listing, shipped};
 use super::random::random_faults;
+use super::random_world::random_world;
 use super::{Scenario, ScenarioError};
 
 const SMALL: &str = r#"
@@ -111,4 +112,67 @@ fn random_scenarios_are_sound_short_and_repeat() {
         assert!(scenario.duration.0 <= Nanos::from_secs(120));
     }
     assert_ne!(random_faults(1), random_faults(2));
+}
+
+#[test]
+fn random_worlds_are_sound_bounded_and_begin_as_random_scenarios() {
+    let mut kinds = [0_u32; 9];
+    for seed in 0..500 {
+        let narrow = random_faults(seed);
+        let world = random_world(seed)
+            .checked()
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(world, random_world(seed));
+        assert_eq!(world.duration, narrow.duration);
+        assert_eq!(world.nodes, narrow.nodes);
+        assert!(world.accounts.starts_with(&narrow.accounts));
+        assert!(
+            world
+                .actions
+                .iter()
+                .all(|action| action.at < world.duration)
+        );
+        for action in &world.actions {
+            for (count, is_one) in kinds.iter_mut().zip([
+                action.pause.is_some(),
+                action.cancel.is_some(),
+                action.retry.is_some(),
+                action.relocate.is_some(),
+                action.account.is_some(),
+                action.remove_account.is_some(),
+                action.restart.is_some(),
+            ]) {
+                *count += u32::from(is_one);
+            }
+        }
+        kinds[7] += u32::from(world.pools().len() > 1);
+        kinds[8] += u32::from(world.traffic.iter().any(|source| source.destinations > 20));
+        // Each pool ends with an account that serves everybody.
+        for pool in world.pools() {
+            let mut last = std::collections::BTreeMap::new();
+            let later = world.actions.iter().filter_map(|it| it.account.as_ref());
+            last.extend(world.accounts.iter().chain(later).map(|it| (&it.name, it)));
+            let serves = |it: &&super::AccountData| it.pool == pool && it.tenant.is_none();
+            assert!(last.into_values().any(|it| serves(&it)), "{seed}: {pool}");
+        }
+    }
+    assert!(kinds.iter().all(|count| *count > 50), "{kinds:?}");
+}
+
+#[test]
+fn actions_that_cannot_be_meant_are_named() {
+    let action = |text: &str| problem(&format!("{SMALL}\n[[action]]\nat = \"5s\"\n{text}"));
+    let nothing = action("");
+    assert!(
+        nothing.contains("action \"0\": must be one of pause"),
+        "{nothing}"
+    );
+    let unknown = action("pause = { match = { tenant = \"a\" }, lasts = \"1s\", often = 2 }");
+    assert!(unknown.contains("often"), "{unknown}");
+    let scope = action("cancel = { match = { moon = \"a\" } }");
+    assert!(scope.contains("moon"), "{scope}");
+    let pool = action("move = { match = { tenant = \"a\" }, pool = \"nowhere\" }");
+    assert!(pool.contains("no account is in pool \"nowhere\""), "{pool}");
+    let account = action("remove_account = \"b\"");
+    assert!(account.contains("there is no account \"b\""), "{account}");
 }

@@ -54,9 +54,10 @@ impl Source {
         // differ in their turns, so that each tenant meets each domain.
         let tenants = u64::from(self.spec.tenants.max(1));
         let tenant = self.yielded % tenants;
+        let turn = self.yielded + self.yielded / tenants;
         let domain = match u64::from(self.spec.domains) {
-            0 => 0,
-            domains => (self.yielded + self.yielded / tenants) % domains,
+            0 => turn % u64::from(self.spec.destinations.max(1)),
+            domains => turn % domains,
         };
         let (flow, resolution) = self.flow(tenant, domain);
         let due = at + self.spec.not_before.0;
@@ -97,14 +98,15 @@ impl Source {
                     0 | 1 => Name::from(base.as_str()),
                     _ => Name::from(format!("{base}-{}", tenant + 1)),
                 };
+                let host = numbered(spec, domain);
                 let resolution = (spec.domains > 0).then(|| Resolution {
                     domain: Name::from(format!("{}-{}.example", spec.name, domain + 1)),
-                    destination: spec.destination.0.clone(),
+                    destination: host.clone(),
                     after: spec.dns.0,
                 });
                 let destination = match &resolution {
                     Some(resolution) => Destination::unresolved(resolution.domain.clone()),
-                    None => spec.destination.0.clone(),
+                    None => host,
                 };
                 let key = FlowKey {
                     pool: Name::from(spec.pool.as_str()),
@@ -118,5 +120,17 @@ impl Source {
                 (Arc::new(key), resolution)
             })
             .clone()
+    }
+}
+
+/// The destination that a message goes to in its turn.
+fn numbered(spec: &TrafficSpec, turn: u64) -> Destination {
+    let base = &spec.destination.0;
+    match u64::from(spec.destinations) {
+        0 | 1 => base.clone(),
+        count => {
+            let name = format!("{}-{}", base.name, turn % count + 1);
+            Destination::new(base.kind, name)
+        }
     }
 }

@@ -25,8 +25,11 @@ pub struct TrafficSpec {
     pub campaign: Option<String>,
     /// Where it goes.
     pub destination: DestinationText,
-    /// Over how many domains it is spread, all of which resolve to
-    /// `destination`; none if it is addressed there directly.
+    /// Over how many destinations it is spread, numbered `NAME-1`, `NAME-2`, ...
+    #[serde(default = "one")]
+    pub destinations: u32,
+    /// Over how many domains it is spread, each of which resolves to one of
+    /// the destinations; none if it is addressed there directly.
     #[serde(default)]
     pub domains: u32,
     /// How long each of those takes to resolve.
@@ -74,6 +77,9 @@ impl TrafficSpec {
         let mut found = Vec::new();
         if self.tenants == 0 {
             found.push("tenants: must be at least 1".to_owned());
+        }
+        if self.destinations == 0 {
+            found.push("destinations: must be at least 1".to_owned());
         }
         if self.ends.is_some_and(|ends| ends <= self.starts) {
             found.push("ends: is not after its start".to_owned());

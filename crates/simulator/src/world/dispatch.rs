@@ -49,6 +49,7 @@ impl<O: Observer> World<'_, O> {
     fn open(&mut self, number: usize, session: SessionRef, account: &Name, to: &Destination) {
         let account = self.cast.account(account);
         let Some(network) = self.scenario.network_of(to) else {
+            self.tell(&Trace::ConnectFailed { account });
             self.arrive(
                 number,
                 Nanos::from_millis(1),
@@ -78,6 +79,7 @@ impl<O: Observer> World<'_, O> {
                 }
             }
             Err(reply) => {
+                self.tell(&Trace::ConnectFailed { account });
                 let reply = Box::new(reply);
                 let event = Event::SessionRefused { session, reply };
                 self.arrive(number, answer.after, event);
@@ -110,6 +112,7 @@ impl<O: Observer> World<'_, O> {
         };
         self.accepted(message);
         let account = self.cast.account(account);
+        self.judge_sent(message, account);
         let Some(fate) = self.fates.get_mut(message as usize) else {
             return;
         };

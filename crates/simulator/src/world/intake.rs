@@ -8,6 +8,7 @@ use outflow_core::message::Recipient;
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::intake::Submission;
 
+use super::operator::Ordered;
 use super::{BATCH_MAX, Fate, RESUBMIT_AFTER, World};
 use crate::trace::{MessageNo, Observer};
 use crate::traffic::Arrival;
@@ -67,10 +68,12 @@ impl<O: Observer> World<'_, O> {
             cost: arrival.cost,
             recipient: arrival.recipient,
             due: arrival.due,
+            ready: arrival.due,
             expires: arrival.expires,
             attempts: 0,
             accepted: false,
             settled: false,
+            ordered: Ordered::Nothing,
         });
         self.unsettled += 1;
     }
@@ -141,6 +144,6 @@ impl<O: Observer> World<'_, O> {
 
 /// The node that a message reaches: any, whichever tenant it is of, and the same
 /// one each time its caller tries.
-fn node_of(message: MessageNo, nodes: u64) -> usize {
+pub(super) fn node_of(message: MessageNo, nodes: u64) -> usize {
     (Entropy(message).draw() % nodes.max(1)) as usize
 }

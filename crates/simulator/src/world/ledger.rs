@@ -98,7 +98,8 @@ pub fn link_faults(scenario: &Scenario, node: u32, seed: u64) -> LinkFaults {
         cuts,
         cut_is_silent: random.chance(0.5),
         entropy: Entropy(random.draw()),
-        ..LinkFaults::default()
+        loss_permille: (data.lost.0 * 1_000.0).round() as u32,
+        loss_ends: Mono(until.0),
     }
 }
 

@@ -56,6 +56,8 @@ pub struct Player {
     pub frozen_until: Nanos,
     /// Its next turn in true time.
     pub turn_at: Nanos,
+    /// How long it is away once it has stopped, if it was asked to.
+    pub stops_for: Option<Nanos>,
     /// Sessions that the far end knows.
     pub wires: BTreeMap<SessionRef, Wire>,
     /// Attempts without an answer, by permit.
@@ -77,6 +79,7 @@ impl Player {
             disk: Some((store, ledger)),
             frozen_until: Nanos::ZERO,
             turn_at: Nanos::MAX,
+            stops_for: None,
             wires: BTreeMap::new(),
             attempts: BTreeMap::new(),
             arriving: BTreeMap::new(),

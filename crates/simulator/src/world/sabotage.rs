@@ -18,6 +18,8 @@ use crate::scenario::Scenario;
 const NAP: Nanos = Nanos::from_millis(10);
 /// How long it then sleeps.
 const OVERSLEPT: Nanos = Nanos::from_secs(5);
+/// How long one that stays asleep does.
+const STAYED: Nanos = Nanos::from_secs(3_600);
 /// How long the low class is put off.
 const PUT_OFF: Nanos = Nanos::from_secs(3_600);
 
@@ -57,6 +59,15 @@ pub enum Sabotage {
     Redistributes,
     /// The node sleeps on when the engine wants to be woken.
     Oversleeps,
+    /// The node sleeps for an hour when the engine wants to be woken later than
+    /// at once.
+    StaysAsleep,
+    /// The store never says that the time of a deferred message has come.
+    HidesDue,
+    /// The node hears of no order of an operator.
+    IgnoresOrders,
+    /// The node goes on with accounts that were taken out.
+    KeepsAccounts,
 }
 
 impl Sabotage {
@@ -87,6 +98,15 @@ impl Sabotage {
         told
     }
 
+    /// Whether the engine hears of this.
+    pub(super) fn hears(self, event: &Event) -> bool {
+        match event {
+            Event::Command(_) => self != Self::IgnoresOrders,
+            Event::AccountRemoved { .. } => self != Self::KeepsAccounts,
+            _ => true,
+        }
+    }
+
     /// A message on its way to the engine.
     pub(super) fn submission(self, now: &Now, submission: &mut Submission) {
         match self {
@@ -100,10 +120,10 @@ impl Sabotage {
 
     /// When a node takes its next turn that wants it at `at`.
     pub(super) fn next_turn(self, now: Nanos, at: Nanos) -> Nanos {
-        if self == Self::Oversleeps && at > now + NAP {
-            at.max(now + OVERSLEPT)
-        } else {
-            at
+        match self {
+            Self::Oversleeps if at > now + NAP => at.max(now + OVERSLEPT),
+            Self::StaysAsleep if at > now + NAP => at.max(now + STAYED),
+            _ => at,
         }
     }
 
@@ -155,7 +175,8 @@ impl Sabotage {
                 *heads = heads.iter().flat_map(|head| [*head, *head]).collect();
                 true
             }
-            (Self::HidesExpired, StoreDone::Event(Event::Expired { .. })) => false,
+            (Self::HidesExpired, StoreDone::Event(Event::Expired { .. }))
+            | (Self::HidesDue, StoreDone::Event(Event::Due { .. })) => false,
             _ => true,
         }
     }

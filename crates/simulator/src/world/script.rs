@@ -24,6 +24,12 @@ pub enum Happening {
     Freeze { node: NodeNo, lasts: Nanos },
     /// Policies change.
     Policies,
+    /// An operator does something: an action of the scenario.
+    Operator { action: u32 },
+    /// A pause ends.
+    PauseEnds { action: u32 },
+    /// A node is asked to stop, and is away for so long then.
+    Stop { node: NodeNo, down: Nanos },
     /// A bounce arrives for a message that was accepted.
     Bounce {
         node: NodeNo,
@@ -83,6 +89,12 @@ impl Script {
         }
         for at in setup::changes(scenario) {
             script.at(at, Happening::Policies);
+        }
+        for (index, action) in scenario.actions.iter().enumerate() {
+            let happening = Happening::Operator {
+                action: index as u32,
+            };
+            script.at(action.at.0, happening);
         }
         for at in &faults.ledger.loses_state {
             script.at(at.0, Happening::LedgerForgets);

@@ -19,7 +19,7 @@ use crate::memory::store;
 use crate::random::Random;
 use crate::scenario::Scenario;
 use crate::scenario::account::{AccountData, SessionText};
-use crate::scenario::policy::PolicyData;
+use crate::scenario::policy::{HeadroomData, PolicyData};
 
 /// The accounts of a scenario.
 pub fn accounts(scenario: &Scenario) -> Result<Vec<AccountSpec>, String> {
@@ -32,7 +32,7 @@ pub fn accounts(scenario: &Scenario) -> Result<Vec<AccountSpec>, String> {
     Ok(specs)
 }
 
-fn account(data: &AccountData, name: &str) -> Result<AccountSpec, String> {
+pub fn account(data: &AccountData, name: &str) -> Result<AccountSpec, String> {
     let defaults = Sessions::default();
     let max_connections = data.connections.unwrap_or(defaults.max_connections);
     let named = |text: &Option<String>| text.as_deref().map(Name::from);
@@ -64,14 +64,23 @@ fn account(data: &AccountData, name: &str) -> Result<AccountSpec, String> {
 /// The policies of a scenario that are in force at `at`.
 pub fn policies(scenario: &Scenario, at: Nanos) -> Result<Policies, String> {
     let mut policies = Policies::default();
-    policies.set_headroom(Headroom::from(scenario.headroom));
+    policies.set_headroom(Headroom::from(headroom(scenario, at)));
     for data in &scenario.policies {
-        if data.from.is_none_or(|from| from.0 <= at) {
+        let begun = data.from.is_none_or(|from| from.0 <= at);
+        if begun && data.until.is_none_or(|until| until.0 > at) {
             let policy = policy(data)?;
             policies.insert(policy).map_err(|error| error.to_string())?;
         }
     }
     Ok(policies)
+}
+
+/// What limits keep for higher classes: as it was set at the last restart.
+fn headroom(scenario: &Scenario, at: Nanos) -> HeadroomData {
+    let restarts = scenario.actions.iter().filter(|it| it.at.0 <= at);
+    let set = restarts.filter_map(|it| Some((it.at, it.restart.as_ref()?.headroom?)));
+    set.max_by_key(|(at, _)| *at)
+        .map_or(scenario.headroom, |(_, headroom)| headroom)
 }
 
 fn policy(data: &PolicyData) -> Result<Policy, String> {
@@ -103,7 +112,8 @@ pub fn changes(scenario: &Scenario) -> Vec<Nanos> {
     let mut times: Vec<Nanos> = scenario
         .policies
         .iter()
-        .filter_map(|data| data.from)
+        .flat_map(|data| [data.from, data.until])
+        .flatten()
         .map(|from| from.0)
         .collect();
     times.sort_unstable();

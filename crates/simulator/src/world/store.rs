@@ -31,6 +31,8 @@ pub struct WatchedStore {
     deferred: Vec<Written>,
     /// The world's number of each message, by the store's.
     numbers: Vec<Option<MessageNo>>,
+    /// The store's number of each message, by the world's.
+    seqs: Vec<Option<Seq>>,
     batches: BTreeMap<BatchId, Vec<MessageNo>>,
     sabotage: Option<Sabotage>,
     /// Acknowledgements that are too early.
@@ -44,6 +46,7 @@ impl WatchedStore {
             inner,
             deferred: Vec::new(),
             numbers: Vec::new(),
+            seqs: Vec::new(),
             batches: BTreeMap::new(),
             sabotage: None,
             early: Vec::new(),
@@ -73,6 +76,7 @@ impl WatchedStore {
             inner: self.inner.crash(),
             deferred: self.deferred,
             numbers: self.numbers,
+            seqs: self.seqs,
             batches: BTreeMap::new(),
             sabotage: self.sabotage,
             early: Vec::new(),
@@ -94,6 +98,11 @@ impl WatchedStore {
         self.numbers.get(seq.0 as usize).copied().flatten()
     }
 
+    /// The store's number of a message.
+    pub fn seq(&self, message: MessageNo) -> Option<Seq> {
+        self.seqs.get(message as usize).copied().flatten()
+    }
+
     /// Acknowledges the batch that was just handed over.
     fn acknowledge(&mut self, batch: BatchId) {
         let count = self.batches.get(&batch).map_or(0, Vec::len) as u64;
@@ -108,6 +117,13 @@ impl WatchedStore {
     }
 
     fn learn(&mut self, seq: Seq, message: MessageNo) {
+        let index = message as usize;
+        if self.seqs.len() <= index {
+            self.seqs.resize(index + 1, None);
+        }
+        if let Some(slot) = self.seqs.get_mut(index) {
+            *slot = Some(seq);
+        }
         let index = seq.0 as usize;
         if self.numbers.len() <= index {
             self.numbers.resize(index + 1, None);

@@ -3,6 +3,7 @@
 use outflow_simulator::scenario::Scenario;
 use outflow_simulator::scenario::library::{self, SHIPPED};
 use outflow_simulator::scenario::random::random_faults;
+use outflow_simulator::scenario::random_world::random_world;
 use outflow_simulator::simulate::simulate;
 
 fn json(scenario: &Scenario, seed: u64) -> String {
@@ -21,8 +22,9 @@ fn the_same_seed_is_the_same_run() {
 fn the_same_random_scenario_is_the_same_run() {
     for seed in [1, 2, 3] {
         assert_eq!(random_faults(seed), random_faults(seed));
-        let scenario = random_faults(seed);
-        assert_eq!(json(&scenario, seed), json(&scenario, seed));
+        for scenario in [random_faults(seed), random_world(seed)] {
+            assert_eq!(json(&scenario, seed), json(&scenario, seed));
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! pipeline and engine.
 
 use outflow_simulator::scenario::Scenario;
-use outflow_simulator::simulate::run_broken;
+use outflow_simulator::simulate::{run_broken, simulate};
 use outflow_simulator::trace::Violation;
 use outflow_simulator::world::sabotage::Sabotage;
 
@@ -320,4 +320,129 @@ arrive = { kind = "at_once", count = 10000 }
 fn idle_bucket_notices_a_node_that_oversleeps() {
     let queue = scenario(r#"duration = "20s""#, QUEUE);
     speaks(&queue, Sabotage::Oversleeps, "idle_bucket", "stood full");
+}
+
+/// A few messages under a slow rate, every second of which is put off at first.
+const GREYLISTED: &str = r#"
+title = "A small stage"
+duration = "5s"
+drain = "1h"
+
+[[account]]
+name = "api-1"
+connections = 5
+
+[[policy]]
+match = { isp = "google" }
+rate = "2/s"
+burst = 2
+
+[[network]]
+name = "google"
+destinations = ["isp:google"]
+greylist = { delay = "1s", share = 0.5 }
+
+[[traffic]]
+name = "letters"
+destination = "isp:google"
+arrive = { kind = "at_once", count = 20 }
+"#;
+
+#[test]
+fn waits_notices_a_node_that_stays_asleep() {
+    let queue = Scenario::parse("sabotage", GREYLISTED).unwrap();
+    let asleep = Sabotage::StaysAsleep;
+    speaks(&queue, asleep, "waits", "and nothing moves");
+}
+
+#[test]
+fn waits_notices_retries_that_never_become_due() {
+    let queue = Scenario::parse("sabotage", GREYLISTED).unwrap();
+    speaks(&queue, Sabotage::HidesDue, "waits", "message");
+}
+
+/// An operator pauses, moves, cancels, and takes an account out.
+const OPERATED: &str = r#"
+title = "A small stage"
+duration = "30s"
+drain = "1h"
+
+[[account]]
+name = "a-1"
+connections = 4
+
+[[account]]
+name = "a-2"
+connections = 4
+
+[[account]]
+name = "b-1"
+pool = "b"
+
+[[policy]]
+match = { isp = "google" }
+rate = "10/s"
+burst = 5
+
+[[network]]
+name = "google"
+destinations = ["isp:google"]
+latency = { kind = "constant", is = "20ms" }
+
+[[traffic]]
+name = "letters"
+tenants = 2
+destination = "isp:google"
+arrive = { kind = "at_once", count = 200 }
+
+[[action]]
+at = "2s"
+pause = { match = { tenant = "letters-1" }, lasts = "3s" }
+
+[[action]]
+at = "3s"
+pause = { match = { account = "a-1", isp = "google" }, lasts = "3s", lifted = true }
+
+[[action]]
+at = "4s"
+remove_account = "a-2"
+
+[[action]]
+at = "8s"
+account = { name = "a-2", connections = 1, tenant = "letters-2" }
+
+[[action]]
+at = "9s"
+move = { match = { tenant = "letters-1" }, pool = "b" }
+
+[[action]]
+at = "10s"
+restart = { down = "500ms", graceful = true, headroom = { critical = 0.2 } }
+
+[[action]]
+at = "13s"
+cancel = { match = { tenant = "letters-2" } }
+
+[[action]]
+at = "13s"
+cancel = { singles = 50 }
+
+[expect]
+unfinished = { max = 0 }
+duplicates = { max = 0 }
+cancelled = { min = 20 }
+delivered = { min = 50 }
+"#;
+
+#[test]
+fn orders_notices_a_node_that_ignores_its_operator() {
+    let operated = Scenario::parse("operated", OPERATED).unwrap();
+    let outcome = simulate(&operated, SEED).unwrap();
+    assert!(outcome.held(), "{}", outcome.table());
+    let ignores = Sabotage::IgnoresOrders;
+    is_noticed(&operated, ignores, "orders", "is paused");
+    is_noticed(&operated, ignores, "orders", "after it was withdrawn");
+    is_noticed(&operated, ignores, "orders", "of pool b was sent by");
+    let keeps = Sabotage::KeepsAccounts;
+    is_noticed(&operated, keeps, "orders", "an account that is gone");
 }

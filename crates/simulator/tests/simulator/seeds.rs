@@ -1,9 +1,14 @@
-//! Seeds of random faults that once found something. They stay silent.
+//! Seeds of random worlds that once found something. They stay silent.
 
+use outflow_simulator::scenario::Scenario;
 use outflow_simulator::scenario::random::random_faults;
+use outflow_simulator::scenario::random_world::random_world;
 use outflow_simulator::simulate::run;
 
-/// A seed, and what it found.
+/// Seeds of `random_world`, and what they found.
+const WORLD_SEEDS: &[(u64, &str)] = &[];
+
+/// Seeds of `random_faults`, and what they found.
 const SEEDS: &[(u64, &str)] = &[
     (
         1,
@@ -46,9 +51,14 @@ const SEEDS: &[(u64, &str)] = &[
 
 #[test]
 fn what_was_once_found_stays_fixed() {
-    for (seed, what) in SEEDS {
-        let (_, violations) = run(&random_faults(*seed), *seed).unwrap();
+    stay_silent("random_faults", random_faults, SEEDS);
+    stay_silent("random_world", random_world, WORLD_SEEDS);
+}
+
+fn stay_silent(generator: &str, generate: fn(u64) -> Scenario, seeds: &[(u64, &str)]) {
+    for (seed, what) in seeds {
+        let (_, violations) = run(&generate(*seed), *seed).unwrap();
         let first = violations.first();
-        assert!(first.is_none(), "seed {seed} ({what}): {first:?}");
+        assert!(first.is_none(), "{generator} {seed} ({what}): {first:?}");
     }
 }

@@ -22,6 +22,8 @@ pub struct LinkFaults {
     pub latency_max: Nanos,
     /// Of a thousand requests, so many get lost, or their answers do.
     pub loss_permille: u32,
+    /// From then on none does.
+    pub loss_ends: Mono,
     /// Requests that arrive in one of these wait for its end.
     pub stalls: Vec<Window>,
     /// The ledger cannot be reached.
@@ -39,6 +41,7 @@ impl Default for LinkFaults {
             latency_min: Nanos::from_millis(1),
             latency_max: Nanos::from_millis(1),
             loss_permille: 0,
+            loss_ends: Mono::NEVER,
             stalls: Vec::new(),
             cuts: Vec::new(),
             cut_is_silent: false,
@@ -55,8 +58,10 @@ impl LinkFaults {
         Nanos(self.entropy.between(self.latency_min.0, self.latency_max.0))
     }
 
-    fn loses(&mut self) -> bool {
-        self.loss_permille > 0 && self.entropy.between(0, 999) < u64::from(self.loss_permille)
+    fn loses(&mut self, world: Mono) -> bool {
+        world < self.loss_ends
+            && self.loss_permille > 0
+            && self.entropy.between(0, 999) < u64::from(self.loss_permille)
     }
 
     fn is_cut(&self, at: Mono) -> bool {
@@ -107,7 +112,7 @@ impl LedgerLink {
         let stall = window::around(&self.faults.stalls, arrives_at);
         let arrives_at = stall.map_or(arrives_at, |stall| stall.until);
         let answered_at = arrives_at + self.faults.latency();
-        let lost = self.faults.loses();
+        let lost = self.faults.loses(world);
         let on_the_way_back = self.faults.entropy.between(0, 1) == 1;
         if lost && !on_the_way_back {
             return;
