@@ -33,8 +33,11 @@ const BACKLOG_MAX: u64 = 50_000;
 const WARM_UP: u64 = 100_000;
 /// Messages whose rates are held against one another.
 const WINDOW: u64 = 100_000;
-/// How often it is asked how many are settled: the page of metrics is not free.
+/// How often it is asked how many are settled. The page of metrics is not free:
+/// between two looks passes so many times what the last one took, within bounds.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(1);
+const LOOK_SHARE: u32 = 20;
 /// A message that is refused waits so long, as `Retry-After` says.
 const REFUSED_WAITS: Duration = Duration::from_secs(5);
 const REPORT_EVERY: Duration = Duration::from_secs(5);
@@ -191,14 +194,17 @@ impl Phase {
         let mut connection = server.connect().await?;
         let mut moved = Instant::now();
         while self.accepted.get() < self.count {
+            let asked = Instant::now();
             let settled = settled(server, &mut connection).await?;
+            let took = asked.elapsed();
             if settled != self.settled.replace(settled) {
                 moved = Instant::now();
             }
             if moved.elapsed() > PATIENCE {
                 return Err(io::Error::other("nothing is settled any more"));
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            let pause = (took * LOOK_SHARE).clamp(LOOK_EVERY, LOOK_AT_LEAST_EVERY);
+            tokio::time::sleep(pause).await;
         }
         Ok(())
     }

@@ -46,8 +46,7 @@ pub fn body_check(body: &[u8]) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tried {
     pub attempts: u16,
-    /// Attempts after which nobody knew whether it was taken; at most
-    /// [`Tried::UNCERTAIN_MAX`] are counted.
+    /// Of these, after how many nobody knew whether it was taken.
     pub uncertain: u8,
     pub first_attempt_at: Wall,
     pub last_delay: Nanos,
@@ -333,7 +332,7 @@ impl<'a> Written<'a> {
 
 impl Tried {
     /// It shares a byte with `dead`, which was 0 or 1 in earlier versions.
-    pub const UNCERTAIN_MAX: u8 = u8::MAX >> 1;
+    const UNCERTAIN_MAX: u8 = u8::MAX >> 1;
 
     pub fn write(&self, out: &mut Out<'_>) {
         out.u16(self.attempts)
@@ -343,17 +342,15 @@ impl Tried {
     }
 
     fn read(from: &mut In<'_>) -> Option<Self> {
-        let attempts = from.u16()?;
-        let first_attempt_at = Wall(from.i64()?);
-        let last_delay = Nanos(from.u64()?);
+        let mut tried = Self {
+            attempts: from.u16()?,
+            first_attempt_at: Wall(from.i64()?),
+            last_delay: Nanos(from.u64()?),
+            ..Self::default()
+        };
         let marks = from.u8()?;
-        Some(Self {
-            attempts,
-            uncertain: marks >> 1,
-            first_attempt_at,
-            last_delay,
-            dead: marks & 1 != 0,
-        })
+        (tried.uncertain, tried.dead) = (marks >> 1, marks & 1 != 0);
+        Some(tried)
     }
 }
 
