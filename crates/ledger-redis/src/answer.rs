@@ -2,7 +2,7 @@
 
 use outflow_core::engine::action::Receipt;
 use outflow_core::engine::event::LeaseAnswer;
-use outflow_core::time::Nanos;
+use outflow_core::time::{Nanos, Wall};
 use redis::Value;
 
 use crate::ask::Ask;
@@ -104,12 +104,13 @@ impl Answer {
         let retry_after = match self.word {
             Word::Leased(tokens, life) => {
                 let (epoch, at) = (self.epoch, self.now);
+                let wall = Wall(self.wall_micros.saturating_mul(1_000));
                 return Some(LeaseAnswer::Leased {
                     tokens,
                     life: ask.life.unwrap_or(life),
                     wait: Nanos::ZERO,
                     spacing: ask.spacing,
-                    receipt: Receipt { epoch, at },
+                    receipt: Receipt { epoch, at, wall },
                 });
             }
             Word::Refused(retry_after) | Word::Paused(retry_after) => retry_after,

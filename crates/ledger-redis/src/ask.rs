@@ -3,22 +3,18 @@
 
 use outflow_core::engine::action::{GiveBack, LeaseRequest};
 use outflow_core::engine::event::LeaseAnswer;
+use outflow_core::ledger::debits::{QUIET, is_long};
 use outflow_core::ledger::settings::{HOLD_LIFE, HOLD_PAUSE};
 use outflow_core::ledger::{
     Leasing, NEVER_PAUSE, QUEUE_MAX, Settings, Spacing, Terms, bucket, paid,
 };
 use outflow_core::limit::sliding_window::SLOTS;
-use outflow_core::limit::spec::Period;
 use outflow_core::limit::{LimitSpec, Need, Rate};
 use outflow_core::time::{Nanos, Wall};
 
 use crate::name::Names;
 use crate::script::{Call, Script};
 
-/// Windows longer than this are rebuilt from what nodes debited after a loss.
-const SHORT_MAX: Nanos = Nanos::from_secs(60);
-/// For so long after a loss long windows grant nothing: all nodes report first.
-pub(crate) const QUIET: Nanos = Nanos::from_secs(2);
 /// Rates slower than a token in this time, in microseconds, grant nothing: they
 /// would leave the range in which a script counts exactly.
 const INTERVAL_MAX: f64 = 1e15;
@@ -106,10 +102,9 @@ impl Asker<'_> {
                     LimitSpec::TokenBucket { burst, .. },
                     LimitSpec::TokenBucket { rate, burst: holds },
                 ) => self.bucket(request, &leasing, (*rate, *holds), *burst, cost),
-                (
-                    LimitSpec::SlidingWindow { window: length, .. },
-                    LimitSpec::SlidingWindow { count, window },
-                ) => Ok(self.window(request, &leasing, (*count, *window), *length)),
+                (LimitSpec::SlidingWindow { .. }, LimitSpec::SlidingWindow { count, window }) => {
+                    Ok(self.window(request, &leasing, (*count, *window)))
+                }
                 (LimitSpec::CalendarWindow { .. }, _) => Ok(self.calendar(request, &leasing, cost)),
                 _ => Err(NEVER),
             },
@@ -199,7 +194,6 @@ impl Asker<'_> {
         request: &LeaseRequest,
         leasing: &Leasing,
         (count, window): (u32, Nanos),
-        length: Nanos,
     ) -> Ask {
         let at_least = request.at_least.max(1);
         let rate = Rate { count, per: window };
@@ -212,7 +206,7 @@ impl Asker<'_> {
             .number(at_least)
             .up(QUEUE_MAX)
             .up(rate.time_for(u64::from(at_least)))
-            .number(u8::from(length > SHORT_MAX))
+            .number(u8::from(is_long(&request.spec)))
             .up(QUIET)
             .down(leasing.life);
         let ask = self.ask(request, Script::Window, args);
@@ -249,7 +243,7 @@ impl Asker<'_> {
             .number(at_least)
             .up(QUEUE_MAX)
             .up(rate.time_for(u64::from(at_least)))
-            .number(u8::from(*period != Period::Minute))
+            .number(u8::from(is_long(&request.spec)))
             .up(QUIET)
             .down(self.settings.life_max)
             .up(self.settings.life_min())
@@ -277,15 +271,6 @@ impl Asker<'_> {
 /// How long a slot of a window is, in microseconds.
 pub(crate) fn grain(window: Nanos) -> u64 {
     micros_up(window).div_ceil(SLOTS).max(1)
-}
-
-/// Whether what was debited of a limit is to be remembered for a loss.
-pub(crate) fn is_long(spec: &LimitSpec) -> bool {
-    match spec {
-        LimitSpec::SlidingWindow { window, .. } => *window > SHORT_MAX,
-        LimitSpec::CalendarWindow { period, .. } => *period != Period::Minute,
-        _ => false,
-    }
 }
 
 /// Tokens on their way back.

@@ -2,20 +2,20 @@
 //! round trip however many limits it is about.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outflow_core::engine::action::{GiveBack, LeaseRequest};
 use outflow_core::engine::event::LeaseAnswer;
+use outflow_core::ledger::debits::{Debit, is_long};
 use outflow_core::limit::LimitSpec;
 use outflow_core::policy::key::LimitKey;
-use outflow_core::time::Nanos;
+use outflow_core::time::{Nanos, Wall};
 use outflow_ports::ledger::LedgerWork;
 use redis::Value;
 use tokio::sync::Semaphore;
 
 use crate::answer::{Answer, Word};
 use crate::ask::{self, Ask, Asker};
-use crate::debits::Debit;
 use crate::desk::{Desk, Job, lock};
 use crate::health::Phase;
 use crate::name::Tag;
@@ -193,6 +193,7 @@ fn prepare(desk: &Desk, job: Job) -> Option<Item> {
         LedgerWork::Lease(request) => &request.key,
         LedgerWork::GiveBack(back) => &back.key,
         LedgerWork::Pause { key, .. } => key,
+        LedgerWork::Recall(recalled) => &recalled.key,
     };
     let (tag, limit) = desk.names.limit(key);
     desk.use_tag(tag);
@@ -228,6 +229,7 @@ fn prepare(desk: &Desk, job: Job) -> Option<Item> {
             };
             (call, None)
         }
+        LedgerWork::Recall(_) => return None,
     };
     Some(Item {
         job,
@@ -258,7 +260,7 @@ fn lease(desk: &Desk, job: &Job, request: &LeaseRequest) -> Result<Ask, LeaseAns
 }
 
 fn forget(desk: &Desk, back: &GiveBack) {
-    if ask::is_long(&back.spec) {
+    if is_long(&back.spec) {
         let (epoch, at) = (back.receipt.epoch, back.receipt.at);
         lock(&desk.debits).give_back(&back.key, epoch, at, back.tokens);
     }
@@ -277,6 +279,10 @@ fn settle(desk: &Desk, item: Item, answer: &Answer) -> Option<Item> {
         Word::Cost(cost) => desk.learn_cost(&request.key, cost),
         Word::Paused(lasts) => desk.paused(&request.key, lasts),
         Word::Stale => desk.look.notify_one(),
+        Word::Leased(tokens, _) if is_unreported(desk, request, answer) => {
+            refuse_unreported(desk, &item, request, tokens, answer);
+            return None;
+        }
         Word::Leased(tokens, _) => remember(desk, request, tokens, answer),
         _ => {}
     }
@@ -299,6 +305,43 @@ fn settle(desk: &Desk, item: Item, answer: &Answer) -> Option<Item> {
     }
 }
 
+/// Whether the ledger leased in an epoch that does not know yet what this node
+/// debited before.
+fn is_unreported(desk: &Desk, request: &LeaseRequest, answer: &Answer) -> bool {
+    is_long(&request.spec) && !lock(&desk.debits).is_reported(&request.key, answer.epoch)
+}
+
+/// Does not use such a lease: the node's account would name an epoch that lacks
+/// some of its debits.
+fn refuse_unreported(
+    desk: &Desk,
+    item: &Item,
+    request: &LeaseRequest,
+    tokens: u32,
+    answer: &Answer,
+) {
+    desk.look.notify_one();
+    item.job.tell(
+        request,
+        LeaseAnswer::Refused {
+            retry_after: UNSETTLED_PAUSE,
+        },
+    );
+    let told = item.ask.as_ref().and_then(|ask| answer.to_lease(ask));
+    if let Some(LeaseAnswer::Leased { receipt, .. }) = told {
+        let back = GiveBack {
+            key: Arc::clone(&request.key),
+            spec: request.spec.clone(),
+            tokens,
+            receipt,
+        };
+        desk.submit(Job {
+            work: LedgerWork::GiveBack(back),
+            ..item.job.clone()
+        });
+    }
+}
+
 fn remember(desk: &Desk, request: &LeaseRequest, tokens: u32, answer: &Answer) {
     // Slots are asked for again and again.
     let is_held = matches!(request.spec, LimitSpec::Concurrency { .. });
@@ -307,15 +350,15 @@ fn remember(desk: &Desk, request: &LeaseRequest, tokens: u32, answer: &Answer) {
         status.leases += 1;
         status.tokens += counted;
     });
-    if ask::is_long(&request.spec) {
+    if is_long(&request.spec) {
         let debit = Debit {
             epoch: answer.epoch,
             at: answer.now,
-            wall_micros: answer.wall_micros,
+            wall: Wall(answer.wall_micros.saturating_mul(1_000)),
             tokens,
         };
         let numbers = (&request.spec, request.version);
         let key: &Arc<LimitKey> = &request.key;
-        lock(&desk.debits).add(Instant::now(), key, numbers, debit);
+        lock(&desk.debits).add(desk.mono(), key, numbers, debit);
     }
 }

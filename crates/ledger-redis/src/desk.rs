@@ -8,13 +8,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use outflow_core::engine::action::LeaseRequest;
 use outflow_core::engine::event::{Event, LeaseAnswer};
+use outflow_core::ledger::debits::NodeDebits;
 use outflow_core::policy::key::LimitKey;
-use outflow_core::time::{Nanos, Wall};
+use outflow_core::time::{Mono, Nanos, Wall};
 use outflow_ports::ledger::LedgerWork;
 use tokio::sync::{Notify, watch};
 
 use crate::answer::Answer;
-use crate::debits::Debits;
 use crate::health::{Health, LedgerStatus, Phase};
 use crate::name::{Names, TAGS, Tag};
 use crate::outbox::Outbox;
@@ -96,6 +96,8 @@ pub(crate) struct Desk {
     pub scripts: Scripts,
     /// What the fleet calls this process.
     pub node: String,
+    /// Under which name it reports its debits.
+    pub reporter: String,
     queue: Mutex<VecDeque<Job>>,
     /// There is work.
     pub work: Notify,
@@ -105,7 +107,9 @@ pub(crate) struct Desk {
     server: Mutex<Option<(Server, Phase)>>,
     phase: watch::Sender<Phase>,
     learnt: Mutex<Learnt>,
-    pub debits: Mutex<Debits>,
+    pub debits: Mutex<NodeDebits>,
+    /// When it began: the zero of its monotonic clock.
+    began: Instant,
     tags: AtomicU64,
     links: Mutex<Vec<Weak<Outbox>>>,
     version: watch::Sender<u64>,
@@ -128,6 +132,7 @@ impl Desk {
         Self {
             names: Names::new(&settings.prefix),
             scripts: Scripts::new(),
+            reporter: settings.reporter.clone().unwrap_or_else(|| node.clone()),
             settings,
             node,
             queue: Mutex::default(),
@@ -138,6 +143,7 @@ impl Desk {
             phase: watch::Sender::new(Phase::Connecting),
             learnt: Mutex::new(learnt),
             debits: Mutex::default(),
+            began: Instant::now(),
             tags: AtomicU64::new(0),
             links: Mutex::default(),
             version: watch::Sender::new(0),
@@ -153,6 +159,11 @@ impl Desk {
 
     /// Takes work; answers it at once while Redis is away.
     pub fn submit(&self, job: Job) {
+        if let LedgerWork::Recall(recalled) = &job.work {
+            let (tag, _) = self.names.limit(&recalled.key);
+            self.use_tag(tag);
+            return lock(&self.debits).recall(self.mono(), recalled);
+        }
         if *self.phase.borrow() == Phase::Away {
             return self.answer_away(job);
         }
@@ -182,7 +193,7 @@ impl Desk {
                     let retry_after = CROWDED_PAUSE;
                     job.tell(request, LeaseAnswer::Refused { retry_after });
                 }
-                LedgerWork::GiveBack(_) => {}
+                LedgerWork::GiveBack(_) | LedgerWork::Recall(_) => {}
                 LedgerWork::Pause { .. } => jobs.push(job),
             }
         }
@@ -196,7 +207,7 @@ impl Desk {
         match &job.work {
             LedgerWork::Lease(request) => job.tell(request, LeaseAnswer::Away),
             // Lost: that only wastes tokens.
-            LedgerWork::GiveBack(_) => {}
+            LedgerWork::GiveBack(_) | LedgerWork::Recall(_) => {}
             LedgerWork::Pause { key, lasts } => {
                 let mut learnt = lock(&self.learnt);
                 if learnt.unsent.len() < PAUSES_MAX {
@@ -205,6 +216,12 @@ impl Desk {
                 }
             }
         }
+    }
+
+    /// The time of its monotonic clock.
+    pub fn mono(&self) -> Mono {
+        let nanos = self.began.elapsed().as_nanos();
+        Mono(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
     /// The connection, if there is one.

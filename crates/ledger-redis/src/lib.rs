@@ -13,7 +13,7 @@
 //! counts without anybody noticing: set `maxmemory-policy noeviction`.
 //!
 //! Reading order: [`RedisSettings`], `name` (keys), `script` and `lua/`; `ask`,
-//! `answer` (a request and its reply), `debits` (what to tell after a loss);
+//! `answer` (a request and its reply);
 //! `server` (the connection), `health` (the breaker), `desk` (what is shared),
 //! `courier` (work on its way), `watch` (what others did), `policies`;
 //! [`RedisLedger`] and [`RedisLink`].
@@ -21,7 +21,6 @@
 mod answer;
 mod ask;
 mod courier;
-mod debits;
 mod desk;
 mod health;
 mod ledger;

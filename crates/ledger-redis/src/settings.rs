@@ -41,6 +41,7 @@ pub struct RedisSettings {
     pub(crate) timeout: Duration,
     pub(crate) leasing: Leasing,
     pub(crate) authority: Option<Vec<u8>>,
+    pub(crate) reporter: Option<String>,
 }
 
 impl fmt::Debug for RedisSettings {
@@ -77,6 +78,7 @@ impl RedisSettings {
             timeout: Duration::from_millis(100),
             leasing: Leasing::default(),
             authority: None,
+            reporter: None,
         })
     }
 
@@ -111,6 +113,15 @@ impl RedisSettings {
     #[must_use]
     pub fn authority(mut self, pem: Vec<u8>) -> Self {
         self.authority = Some(pem);
+        self
+    }
+
+    /// Under which name the node reports what it debited to a ledger that lost
+    /// its counts: the same after each restart, so that nothing is reported
+    /// twice, and no other node's. By default a name of this process.
+    #[must_use]
+    pub fn reporter(mut self, name: &str) -> Self {
+        self.reporter = Some(name.to_owned());
         self
     }
 

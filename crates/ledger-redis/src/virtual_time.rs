@@ -140,6 +140,8 @@ impl World {
             LedgerWork::GiveBack(back) => {
                 self.call(Self::wall(at), &ask::give_back(&self.names, back));
             }
+            // Told by whoever watches the server, which nobody does here.
+            LedgerWork::Recall(_) => {}
             LedgerWork::Pause { key, lasts } => {
                 let (tag, limit) = self.names.limit(key);
                 let call = Call {

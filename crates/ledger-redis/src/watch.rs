@@ -2,19 +2,19 @@
 //! are heard of at once, and looked at now and then in case they are not.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt;
+use outflow_core::ledger::debits::{DebitPlace, DebitReport, QUIET};
 use outflow_core::ledger::paid;
 use outflow_core::limit::LimitSpec;
 use outflow_core::policy::key::LimitKey;
-use outflow_core::time::Nanos;
+use outflow_core::time::{Nanos, Wall};
 use redis::Value;
 use tokio::time::MissedTickBehavior;
 
 use crate::answer::{Answer, text};
-use crate::ask::{self, QUIET};
-use crate::debits::Report;
+use crate::ask;
 use crate::desk::{Desk, lock};
 use crate::health::Phase;
 use crate::script::{Call, Script};
@@ -134,10 +134,10 @@ pub(crate) async fn call_raw(
 async fn report(desk: &Desk, server: &Server) -> Result<(), String> {
     let unreported = lock(&desk.debits).unreported(|key| desk.epoch_of(key));
     for some in unreported.chunks(REPORTS_MAX) {
-        let now = Instant::now();
+        let (now, wall) = (desk.mono(), desk.ledger_wall());
         let mut reports = Vec::new();
         for (key, epoch) in some {
-            let report = lock(&desk.debits).report(now, key, *epoch);
+            let report = lock(&desk.debits).report(now, wall, key, *epoch);
             let call = report.and_then(|report| report_call(desk, key, *epoch, &report));
             reports.extend(call.map(|call| (key, *epoch, call)));
         }
@@ -152,7 +152,7 @@ async fn report(desk: &Desk, server: &Server) -> Result<(), String> {
     Ok(())
 }
 
-fn report_call(desk: &Desk, key: &LimitKey, epoch: u64, report: &Report) -> Option<Call> {
+fn report_call(desk: &Desk, key: &LimitKey, epoch: u64, report: &DebitReport) -> Option<Call> {
     let (kind, window) = match report.spec {
         LimitSpec::SlidingWindow { window, .. } => {
             // As long as the ledger counts: see the terms of a window.
@@ -165,14 +165,20 @@ fn report_call(desk: &Desk, key: &LimitKey, epoch: u64, report: &Report) -> Opti
     let mut args = vec![
         report.version.to_string(),
         kind.to_owned(),
-        desk.node.clone(),
+        desk.reporter.clone(),
         epoch.to_string(),
         ask::micros_up(QUIET).to_string(),
         ask::grain(window).to_string(),
         ask::micros_up(window).to_string(),
     ];
     for (place, tokens) in &report.debits {
-        args.push(place.clone());
+        args.push(match place {
+            DebitPlace::Age(age) => (age.0 / 1_000).to_string(),
+            DebitPlace::Span(start, end) => {
+                let micros = |wall: Wall| wall.0.div_euclid(1_000);
+                format!("{}-{}", micros(*start), micros(*end))
+            }
+        });
         args.push(tokens.to_string());
     }
     Some(Call {

@@ -99,6 +99,12 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
     ) -> Self {
         let recovered = ports.store.recover(now);
         observer.started(&recovered);
+        for (key, known) in &recovered.limits {
+            let (since, downtime) = (known.reserved_since, recovered.downtime);
+            if let Some(recalled) = known.saved.recalled(key, since, downtime) {
+                ports.ledger.submit(now, LedgerWork::Recall(recalled));
+            }
+        }
         let start = if recovered.fresh {
             Start::Fresh
         } else {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use outflow_core::engine::action::{GiveBack, LeaseRequest};
 use outflow_core::engine::event::Event;
+use outflow_core::ledger::debits::RecalledDebits;
 use outflow_core::policy::key::LimitKey;
 use outflow_core::time::{Mono, Nanos, Now};
 
@@ -25,6 +26,9 @@ pub enum LedgerWork {
         /// From now on.
         lasts: Nanos,
     },
+    /// Hear what earlier processes of this node used of a long window, in case
+    /// the counts are lost. At a start, before anything is leased. Not answered.
+    Recall(RecalledDebits),
 }
 
 /// A keeper of shared limits.

@@ -2,6 +2,7 @@
 //! which the command line finds a running server.
 
 use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,9 @@ use outflow_ports::registry::Registry;
 pub const TOKEN: &str = "admin-token";
 /// Where the address of a running server is.
 pub const ADDRESS: &str = "address";
+
+/// Where the name is under which a ledger knows this node.
+const LEDGER_NAME: &str = "ledger-name";
 
 /// Why a file cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +73,30 @@ pub fn admin_token(
         .and_then(|()| File::open(dir)?.sync_all())
         .map_err(at(&path))?;
     Ok(Some(path))
+}
+
+/// The name under which a ledger knows this node, the same at each start. It is
+/// made at the first.
+pub fn ledger_name(dir: &Path) -> Result<String, FilesError> {
+    let path = dir.join(LEDGER_NAME);
+    match fs::read_to_string(&path) {
+        Ok(name) if !name.trim().is_empty() => return Ok(name.trim().to_owned()),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(at(&path)(error)),
+    }
+    // The keys of the standard library's hashes are random.
+    let name = format!("{:016x}", RandomState::new().build_hasher().finish());
+    let begun = dir.join("ledger-name.new");
+    File::create(&begun)
+        .and_then(|mut file| {
+            writeln!(file, "{name}")?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&begun, &path))
+        .and_then(|()| File::open(dir)?.sync_all())
+        .map_err(at(&path))?;
+    Ok(name)
 }
 
 /// Says where the server is.

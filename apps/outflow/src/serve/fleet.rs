@@ -1,13 +1,14 @@
 //! What a server shares with others: limits and policies, through Redis.
 
 use std::future::Future;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outflow_config::valid::machine;
 use outflow_core::engine::event::Event;
 use outflow_core::time::{Mono, Now};
-use outflow_ledger_redis::{RedisLedger, RedisLink, RedisSettings, SettingsError, Wake};
+use outflow_ledger_redis::{RedisLedger, RedisLink, RedisSettings, Wake};
 use outflow_ports::fleet::{Fleet, FleetAway, Shared, SharedDocument};
 use outflow_ports::intake::Then;
 use outflow_ports::ledger::{Ledger, LedgerWork};
@@ -15,6 +16,9 @@ use outflow_telemetry::catalogue::{Event as Told, LedgerCounts};
 use outflow_telemetry::sink::Sink;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
+
+use super::files;
+use super::server::ServeError;
 
 /// Between two looks at whether the ledger is there.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -60,18 +64,22 @@ impl Ledger for NodeLedger {
     }
 }
 
-/// Begins to connect to the ledger that the settings name, if they do.
+/// Begins to connect to the ledger that the settings name, if they do. The node
+/// is known to it by the name that is kept in its data directory.
 pub fn ledger(
     settings: &machine::Ledger,
+    data_dir: &Path,
     runtime: &Handle,
-) -> Result<Option<RedisLedger>, SettingsError> {
+) -> Result<Option<RedisLedger>, ServeError> {
     let Some(url) = &settings.url else {
         return Ok(None);
     };
+    let name = files::ledger_name(data_dir)?;
     let redis = RedisSettings::new(url.expose())?
         .cluster(settings.is_cluster)
         .prefix(&settings.prefix)?
-        .timeout(Duration::from_nanos(settings.timeout.0))?;
+        .timeout(Duration::from_nanos(settings.timeout.0))?
+        .reporter(&name);
     Ok(Some(RedisLedger::start(runtime, redis)))
 }
 

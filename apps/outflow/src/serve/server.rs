@@ -155,7 +155,7 @@ impl Server {
         let runtime = runtime()?;
         let executor = runtime.handle().clone();
         let directory = resolver::directory(settings, executor.clone())?;
-        let shared = fleet::ledger(&settings.ledger, &executor)?;
+        let shared = fleet::ledger(&settings.ledger, &data_dir, &executor)?;
         let waker = node.waker();
         let ledger = NodeLedger::of(shared.as_ref(), Arc::new(move || waker.wake()));
         let policies = shared

@@ -97,6 +97,8 @@ pub struct Receipt {
     pub epoch: u64,
     /// When.
     pub at: u64,
+    /// When, on its wall clock.
+    pub wall: Wall,
 }
 
 /// Tokens on their way back. Once at most: a lost one only wastes tokens.

@@ -202,14 +202,14 @@ impl Feed {
         appends: &mut Appends,
         actions: &mut Vec<Action>,
     ) -> Mono {
-        if limit.is_leased() {
-            return self.lease(now, (id, version), limit, demand, actions);
-        }
         if let Some(block) = limit.reservation_due() {
             let saved = limit.save(now);
             limit.reserve_asked(block);
             let key = Arc::clone(&self.key);
             appends.append(Record::Reservation { key, saved, block }, actions);
+        }
+        if limit.is_leased() {
+            return self.lease(now, (id, version), limit, demand, actions);
         }
         Mono::NEVER
     }
@@ -242,7 +242,7 @@ impl Feed {
             return self.retry_at.min(kept_until);
         }
         let low = Need::whole(demand.cost.max(self.use_per_request / 2));
-        if limit.fits(now, demand.class, low) {
+        if limit.fits(now, demand.class, low) || limit.awaits_disk(now, demand.class, low) {
             // Enough for now; what lapses unused must be asked for again.
             let lapses_at = limit.lapses_at(now).unwrap_or(Mono::NEVER);
             return lapses_at.min(kept_until);

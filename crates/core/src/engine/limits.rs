@@ -102,7 +102,20 @@ impl Maker {
     fn make_limit(&mut self, now: &Now, applied: &Applied) -> Limit {
         let (spec, headroom) = (applied.spec.clone(), applied.headroom);
         if self.leased {
-            return Limit::leased(spec, headroom);
+            let limit = Limit::leased(spec, headroom);
+            let Start::Again {
+                limits, downtime, ..
+            } = &mut self.start
+            else {
+                return limit.with_account();
+            };
+            let Some(known) = limits.remove(&applied.key) else {
+                return limit.with_account();
+            };
+            // What went by since the start is downtime too.
+            let downtime = *downtime + now.mono.since(self.started_at);
+            let (saved, since) = (&known.saved, known.reserved_since);
+            return limit.with_saved_account(saved, since, now, downtime);
         }
         self.make_owned(now, &applied.key, applied)
     }

@@ -6,10 +6,12 @@
 //! network feeds its scripts with the numbers that come out.
 //!
 //! Reading order: [`Settings`], [`Terms`]; `bucket`, [`spaced`], `window`,
-//! [`calendar`] (how each algorithm is leased).
+//! [`calendar`] (how each algorithm is leased); [`debits`] (what a ledger that
+//! lost its counts is told).
 
 pub mod bucket;
 pub mod calendar;
+pub mod debits;
 pub mod settings;
 pub mod spaced;
 pub mod terms;

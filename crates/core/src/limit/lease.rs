@@ -125,9 +125,10 @@ impl Lease {
     }
 
     /// Takes `cost` tokens: first those that fewest other classes could use,
-    /// of these the ones that end first.
-    pub fn take(&mut self, now: &Now, class: Class, cost: u32) {
+    /// of these the ones that end first. The latest receipt of them.
+    pub fn take(&mut self, now: &Now, class: Class, cost: u32) -> Option<Receipt> {
         let mut missing = cost;
+        let mut receipt: Option<Receipt> = None;
         let mut spacing = Nanos::ZERO;
         while missing > 0 {
             let serving = self
@@ -141,11 +142,14 @@ impl Lease {
             batch.tokens -= taken;
             missing -= taken;
             spacing = spacing.max(batch.spacing);
+            let is_later = |it: &Receipt| receipt.is_none_or(|known| it.at >= known.at);
+            receipt = batch.receipt.filter(is_later).or(receipt);
         }
         if spacing > Nanos::ZERO {
             self.spaced_until = now.mono + spacing.times(u64::from(cost));
         }
         self.forget(now);
+        receipt
     }
 
     /// When [`Lease::drain_older`] will find something, if anything is held.

@@ -2,8 +2,13 @@
 
 use super::holds::Holds;
 use super::lease::Grant;
-use super::{Limit, Source};
-use crate::time::{Mono, Now};
+use super::need::Need;
+use super::reserve::Reserve;
+use super::saved::Saved;
+use super::shared_use::SharedUse;
+use super::{Limit, LimitSpec, Source};
+use crate::class::Class;
+use crate::time::{Mono, Nanos, Now};
 
 impl Limit {
     /// The slots that it holds of a shared limit, if that is what it does.
@@ -25,6 +30,68 @@ impl Limit {
     pub fn grant(&mut self, now: &Now, grant: Grant) {
         if let Source::Leased(lease) = &mut self.source {
             lease.grant(now, grant);
+            if let Some(shared) = &mut self.shared {
+                shared.granted(grant.receipt);
+            }
+        }
+    }
+
+    /// Keeps an account on disk of what this node uses of a long window, so
+    /// that a ledger that loses its counts can be told.
+    #[must_use]
+    pub fn with_account(mut self) -> Self {
+        self.shared = SharedUse::of(&self.spec).map(Box::new);
+        self.reserve = self
+            .shared
+            .as_ref()
+            .and_then(|_| Reserve::of_shared(&self.spec));
+        self.is_transient = false;
+        self
+    }
+
+    /// The same, from what was saved at least `downtime` ago. `reserved_since`
+    /// more than that may have been used.
+    #[must_use]
+    pub fn with_saved_account(
+        mut self,
+        saved: &Saved,
+        reserved_since: u64,
+        now: &Now,
+        downtime: Nanos,
+    ) -> Self {
+        self = self.with_account();
+        let spent = saved.unspent.saturating_add(reserved_since);
+        if let Some(shared) = &saved.shared
+            && let Some(restored) =
+                SharedUse::restore(&self.spec, (&saved.memory, shared), spent, now, downtime)
+        {
+            self.shared = Some(Box::new(restored));
+        }
+        self.expect_cost(saved.largest_cost);
+        self
+    }
+
+    /// Goes on with an account of what is used under another spec.
+    pub(super) fn reconfigure_account(&mut self, now: &Now, spec: &LimitSpec) {
+        let before = self.shared.take();
+        let shared = match before {
+            Some(before) => before.reconfigure(now, spec),
+            None => SharedUse::of(spec),
+        };
+        self.shared = shared.map(Box::new);
+        let fresh = self.shared.as_ref().and_then(|_| Reserve::of_shared(spec));
+        self.reserve = match (self.reserve.take(), fresh) {
+            (Some(old), Some(fresh)) => Some(old.resized(fresh)),
+            (_, fresh) => fresh,
+        };
+    }
+
+    /// Whether the tokens that it holds cover `need`, and only the disk keeps
+    /// them from being used.
+    pub fn awaits_disk(&self, now: &Now, class: Class, need: Need) -> bool {
+        match &self.source {
+            Source::Leased(lease) => !self.reserve_covers(need) && lease.fits(now, class, need),
+            Source::Owned(_) | Source::Held(_) => false,
         }
     }
 

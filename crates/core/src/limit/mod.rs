@@ -10,8 +10,8 @@
 //! the amount asked for; [`token_bucket`], [`leaky_bucket`],
 //! [`sliding_window`], [`calendar_window`] (with [`boundary`]) and
 //! [`concurrency`] count, each under a guarantee that its first line states;
-//! [`algorithm`] is the choice between them; [`lease`], [`holds`] and `leased`
-//! are the fleet's side;
+//! [`algorithm`] is the choice between them; [`lease`], [`holds`], `leased` and
+//! [`shared_use`] are the fleet's side;
 //! [`reserve`] and [`saved`] let a limit outlive its process.
 
 pub mod algorithm;
@@ -27,6 +27,7 @@ pub mod need;
 pub mod parse;
 pub mod reserve;
 pub mod saved;
+pub mod shared_use;
 pub mod sliding_window;
 pub mod spec;
 pub mod token_bucket;
@@ -44,6 +45,7 @@ use calendar_window::Kept;
 use holds::Holds;
 use lease::Lease;
 use reserve::Reserve;
+use shared_use::SharedUse;
 
 /// Where the tokens of a limit come from.
 #[derive(Clone, Debug)]
@@ -60,6 +62,8 @@ pub struct Limit {
     headroom: Headroom,
     source: Source,
     reserve: Option<Reserve>,
+    /// What this node used of a long window that a fleet shares.
+    shared: Option<Box<SharedUse>>,
     /// Whether it may forget everything when the process ends.
     is_transient: bool,
     /// Whether a cost above what it holds passes when it is full. A rate that
@@ -75,6 +79,7 @@ impl Limit {
         Self {
             source: Source::Owned(algorithm),
             reserve: Reserve::of(&spec),
+            shared: None,
             is_transient: false,
             is_lenient: false,
             spec,
@@ -121,6 +126,7 @@ impl Limit {
             headroom,
             source,
             reserve: None,
+            shared: None,
             is_transient: true,
             is_lenient: false,
             blocked_until: None,
@@ -267,7 +273,12 @@ impl Limit {
         );
         match &mut self.source {
             Source::Owned(algorithm) => algorithm.take(now, cost),
-            Source::Leased(lease) => lease.take(now, class, cost),
+            Source::Leased(lease) => {
+                let receipt = lease.take(now, class, cost);
+                if let Some(shared) = &mut self.shared {
+                    shared.take(now, receipt, cost);
+                }
+            }
             Source::Held(holds) => holds.take(cost),
         }
         if let Some(reserve) = &mut self.reserve {
@@ -331,7 +342,12 @@ impl Limit {
                     (_, fresh) => fresh,
                 };
             }
-            Source::Leased(lease) => drop(lease.drain(now)),
+            Source::Leased(lease) => {
+                drop(lease.drain(now));
+                if !self.is_transient {
+                    self.reconfigure_account(now, &spec);
+                }
+            }
             // Fewer slots are granted when they are next asked for.
             Source::Held(_) => {}
         }
@@ -367,7 +383,10 @@ impl Limit {
     pub fn is_idle(&self, now: &Now) -> bool {
         let idle = match &self.source {
             Source::Owned(algorithm) => algorithm.is_idle(now),
-            Source::Leased(lease) => lease.is_idle(now),
+            Source::Leased(lease) => {
+                let shared = self.shared.as_ref();
+                lease.is_idle(now) && shared.is_none_or(|shared| shared.is_idle(now))
+            }
             Source::Held(holds) => holds.is_idle(now),
         };
         idle && self.blocked_until(now).is_none() && !self.is_reserving()
@@ -394,7 +413,13 @@ impl Limit {
 
     /// How many tokens to reserve on disk next, if it is time to.
     pub fn reservation_due(&self) -> Option<u32> {
-        self.reserve.as_ref().and_then(Reserve::due)
+        let due = self.reserve.as_ref().and_then(Reserve::due);
+        match &self.shared {
+            // Before anything is granted nothing can be used.
+            Some(shared) if !shared.is_granted() => None,
+            Some(shared) if shared.is_unsaved() => Some(due.unwrap_or(0)),
+            _ => due,
+        }
     }
 
     /// How many tokens to reserve for one message of this cost alone.
@@ -406,6 +431,9 @@ impl Limit {
     pub fn reserve_asked(&mut self, block: u32) {
         if let Some(reserve) = &mut self.reserve {
             reserve.asked(block);
+        }
+        if let Some(shared) = &mut self.shared {
+            shared.note_saved();
         }
     }
 
@@ -430,24 +458,30 @@ impl Limit {
     /// since its record stands before this one. Save again when the spec
     /// changes.
     pub fn save(&self, now: &Now) -> Saved {
-        let memory = match &self.source {
-            Source::Owned(algorithm) if self.needs_reserve() => algorithm.save(now),
-            Source::Owned(_) | Source::Leased(_) | Source::Held(_) => saved::Memory::Nothing,
+        let kept = self.shared.as_ref().map(|shared| shared.save(now));
+        let memory = match (&self.source, &kept) {
+            (Source::Owned(algorithm), _) if self.needs_reserve() => algorithm.save(now),
+            (Source::Leased(_), Some((memory, ..))) => memory.clone(),
+            _ => saved::Memory::Nothing,
         };
         let reserve = self.reserve.as_ref();
         let largest_cost = reserve.map_or(1, Reserve::largest_cost);
         let lasts_for = match &self.source {
             Source::Owned(algorithm) => algorithm.lasts_for(now, largest_cost),
-            Source::Leased(_) | Source::Held(_) => Nanos::ZERO,
+            Source::Leased(_) | Source::Held(_) => {
+                kept.as_ref().map_or(Nanos::ZERO, |(_, _, lasts, _)| *lasts)
+            }
         };
+        let unplaced = kept.as_ref().map_or(0, |(_, _, _, unplaced)| *unplaced);
         Saved {
             lasts_for: lasts_for.0,
             blocked_for: self
                 .blocked_until
                 .map_or(0, |until| until.since(now.mono).0),
-            unspent: reserve.map_or(0, Reserve::unspent),
+            unspent: reserve.map_or(0, Reserve::unspent).saturating_add(unplaced),
             largest_cost,
             memory,
+            shared: kept.map(|(_, shared, ..)| shared),
         }
     }
 

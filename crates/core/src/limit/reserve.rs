@@ -83,6 +83,17 @@ impl Reserve {
         })
     }
 
+    /// The reserve of a limit that a fleet shares, if it needs one. Each node
+    /// promises for itself, so blocks stay small: all that the nodes promised
+    /// counts as used if the ledger loses its counts after they were restarted.
+    pub fn of_shared(spec: &LimitSpec) -> Option<Self> {
+        let mut reserve = Self::of(spec)?;
+        if let Size::Blocks { least, most, .. } = &mut reserve.size {
+            *most = *least;
+        }
+        Some(reserve)
+    }
+
     /// Goes on with the sizes of another reserve. Promises of the other kind
     /// say nothing here.
     pub fn resized(mut self, other: Self) -> Self {

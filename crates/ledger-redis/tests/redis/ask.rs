@@ -7,6 +7,7 @@ use outflow_core::class::Class;
 use outflow_core::engine::action::{GiveBack, LeaseRequest, Receipt};
 use outflow_core::engine::event::{Event, LeaseAnswer};
 use outflow_core::handle::{AccountLimitId, LimitId};
+use outflow_core::ledger::debits::RecalledDebits;
 use outflow_core::limit::{Headroom, LimitSpec};
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::scope::Scope;
@@ -146,6 +147,12 @@ impl Node {
         };
         self.link
             .submit(&self.clock.now(), LedgerWork::GiveBack(back));
+    }
+
+    /// Tells it what an earlier process used.
+    pub fn recall(&mut self, recalled: RecalledDebits) {
+        self.link
+            .submit(&self.clock.now(), LedgerWork::Recall(recalled));
     }
 
     pub fn pause(&mut self, name: &str, lasts: Nanos) {

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use outflow_core::engine::action::Receipt;
 use outflow_core::engine::event::LeaseAnswer;
+use outflow_core::ledger::debits::{DebitPlace, RecalledDebits};
 use outflow_core::limit::LimitSpec;
 use outflow_core::time::Nanos;
+use outflow_ledger_redis::RedisSettings;
 
-use crate::ask::{Node, receipt, spec, tokens};
+use crate::ask::{Node, key, receipt, spec, tokens};
 use crate::server::RedisServer;
 
 /// Time for a bucket of a test to fill.
@@ -126,6 +129,67 @@ fn a_long_window_is_rebuilt_from_what_nodes_debited() {
         // The second node is not asked for anything: it reports by itself.
         let leased = tokens(nodes[0].ask_until_leased(&name, &limit, 200));
         assert_eq!(leased, 40, "of 100, 60 were used before {name} was lost");
+    }
+}
+
+/// What the disk of a node says after one that used `tokens` of a limit was
+/// restarted.
+fn recalled(name: &str, limit: &LimitSpec, tokens: u64, at: Receipt) -> RecalledDebits {
+    let place = match limit {
+        LimitSpec::CalendarWindow { period, zone, .. } => {
+            let (start, end) = period.around(at.wall, zone);
+            DebitPlace::Span(start, end)
+        }
+        _ => DebitPlace::Age(Nanos::from_secs(1)),
+    };
+    RecalledDebits {
+        key: key(name),
+        spec: limit.clone(),
+        epoch: at.epoch,
+        debits: vec![(place, tokens)],
+        unspent: 2,
+    }
+}
+
+/// A rolling deploy, and Redis is restarted without its counts after it.
+#[test]
+fn a_long_window_is_rebuilt_from_what_restarted_nodes_recall() {
+    let server = RedisServer::start(&[]);
+    let node = |name: &str| {
+        let settings = RedisSettings::new(&server.url()).expect("a URL");
+        let settings = settings.timeout(Duration::from_secs(2));
+        Node::with(settings.expect("a time-out").reporter(name))
+    };
+    for limit in [hour(100), spec("100/day@UTC")] {
+        let name = format!("{:?}", limit.shape().kind);
+        let mut receipts = Vec::new();
+        for who in ["first", "second"] {
+            let mut before = node(who);
+            let leased = before.ask_until_leased(&name, &limit, 60);
+            assert_eq!(tokens(leased), 30);
+            receipts.push(receipt(leased));
+        }
+        // Redis knows of that epoch: nothing is counted twice.
+        let mut nodes = ["first", "second"].map(node);
+        for (node, receipt) in nodes.iter_mut().zip(&receipts) {
+            node.recall(recalled(&name, &limit, 30, *receipt));
+        }
+        let rest = nodes[0].ask_until_leased(&name, &limit, 2);
+        assert_eq!(tokens(rest), 1);
+        let () = server.say("FLUSHALL");
+        let leased = nodes[0].wait_for(|node| {
+            let answer = node.ask(&name, &limit, 10);
+            matches!(answer, LeaseAnswer::Leased { .. }).then_some(answer)
+        });
+        assert_eq!(tokens(leased), 5);
+        // Nor is what a node reported before it was restarted once more.
+        let mut nodes = ["first", "second"].map(node);
+        for (node, receipt) in nodes.iter_mut().zip(&receipts) {
+            node.recall(recalled(&name, &limit, 30, *receipt));
+        }
+        let rest = tokens(nodes[1].ask_until_leased(&name, &limit, 200));
+        // 60 by those before, 1 and 5 since, and 2 promised by each.
+        assert_eq!(rest, 100 - 60 - 1 - 5 - 4, "of {name}");
     }
 }
 

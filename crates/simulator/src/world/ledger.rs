@@ -26,9 +26,10 @@ impl SimLedger {
     #[must_use]
     pub fn rebooted(self) -> Self {
         match self.0 {
-            Some((ledger, mut faults, _)) => {
+            Some((ledger, mut faults, before)) => {
                 faults.entropy.draw();
-                Self::linked(&ledger, faults)
+                let link = ledger.link_again(&before, faults.clone());
+                Self(Some((ledger, faults, link)))
             }
             None => self,
         }

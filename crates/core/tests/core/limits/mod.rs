@@ -3,6 +3,7 @@
 
 mod calendar_window;
 mod concurrency;
+mod debits;
 mod leaky_bucket;
 mod lease;
 mod parse;

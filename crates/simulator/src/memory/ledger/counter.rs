@@ -7,9 +7,11 @@
 
 use outflow_core::engine::action::{LeaseRequest, Receipt};
 use outflow_core::engine::event::LeaseAnswer;
+use outflow_core::ledger::debits::{DebitPlace, DebitReport, QUIET, is_long};
 use outflow_core::ledger::{Leasing, NEVER_PAUSE, Settings, Terms, bucket, calendar, paid};
 use outflow_core::limit::algorithm::Algorithm;
-use outflow_core::limit::{Fill, LimitSpec, Need, Until};
+use outflow_core::limit::saved::Memory;
+use outflow_core::limit::{Fill, Headroom, LimitSpec, Need, Until};
 use outflow_core::time::{Mono, Nanos, Now};
 
 use super::held::Held;
@@ -80,6 +82,14 @@ impl Counter {
             return self.held.ask(now.mono, node, slots, request);
         }
 
+        if let Some(lost_at) = self.lost_at
+            && is_long(&request.spec)
+            && now.mono < lost_at.mono + QUIET
+        {
+            let retry_after = (lost_at.mono + QUIET).since(now.mono);
+            return LeaseAnswer::Refused { retry_after };
+        }
+
         // A cost that can never fit is no reason to lease on worse terms.
         let fits = request.at_least <= request.spec.capacity();
         // Nor is one that fitted once and does not any more.
@@ -113,6 +123,38 @@ impl Counter {
                 retry_after: NEVER_PAUSE,
             },
         }
+    }
+
+    /// Counts what a node debited before the counts were lost.
+    pub fn rebuild(&mut self, settings: &Settings, now: &Now, report: &DebitReport) {
+        let terms = Terms::of(settings, &report.spec, Headroom::default(), 1);
+        if self.count.is_none() {
+            self.agree(settings, now, terms);
+        }
+        let Some(Count::Leases { algorithm, leasing }) = &mut self.count else {
+            return;
+        };
+        let mut memory = algorithm.save(now);
+        for (place, tokens) in &report.debits {
+            let tokens = u32::try_from(*tokens).unwrap_or(u32::MAX);
+            match (&mut memory, place) {
+                (Memory::SlidingWindow { taken }, DebitPlace::Age(age)) => {
+                    taken.push((age.0, tokens));
+                }
+                (Memory::CalendarWindow { spans }, DebitPlace::Span(start, end)) => {
+                    let mut known = spans.iter_mut();
+                    match known.find(|it| (it.0, it.1) == (start.0, end.0)) {
+                        Some(span) => span.2 = span.2.saturating_add(tokens),
+                        None => spans.push((start.0, end.0, tokens)),
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Memory::SlidingWindow { taken } = &mut memory {
+            taken.sort_by_key(|(age, _)| std::cmp::Reverse(*age));
+        }
+        *algorithm = Algorithm::restore(&leasing.inner, &memory, Nanos::ZERO, (0, 1), now);
     }
 
     /// Grants nothing before this.
@@ -165,7 +207,8 @@ impl Counter {
 
 /// A count of which nothing is known.
 fn begin(settings: &Settings, now: &Now, lost_at: Option<Now>, spec: &LimitSpec) -> Algorithm {
-    let Some(lost_at) = lost_at else {
+    // Long windows are rebuilt from what nodes report.
+    let Some(lost_at) = lost_at.filter(|_| !is_long(spec)) else {
         return Algorithm::new(spec, now, Fill::Full);
     };
     // Before it was lost, a bucket may have been leased in runs.

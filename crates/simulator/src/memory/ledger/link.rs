@@ -10,6 +10,7 @@ use outflow_core::time::{Mono, Nanos, Now};
 use outflow_ports::ledger::{Ledger, LedgerWork};
 
 use super::clock::WorldClock;
+use super::reporter::Reporter;
 use super::shared::{Arrival, Shared};
 use crate::memory::window::{self, Window};
 
@@ -79,6 +80,7 @@ pub struct LedgerLink {
     shared: Rc<RefCell<Shared>>,
     faults: LinkFaults,
     inbox: Inbox,
+    reporter: Rc<RefCell<Reporter>>,
     /// What the ledger calls this node.
     node: u64,
     /// When answers will arrive.
@@ -88,14 +90,22 @@ pub struct LedgerLink {
 }
 
 impl LedgerLink {
-    pub(super) fn new(world: WorldClock, shared: Rc<RefCell<Shared>>, faults: LinkFaults) -> Self {
+    pub(super) fn new(
+        world: WorldClock,
+        shared: Rc<RefCell<Shared>>,
+        faults: LinkFaults,
+        name: u64,
+    ) -> Self {
         let inbox = Inbox::default();
-        let node = shared.borrow_mut().join(&inbox);
+        let reporter = Reporter::new(name, faults.cuts.clone());
+        let reporter = Rc::new(RefCell::new(reporter));
+        let node = shared.borrow_mut().join(&inbox, &reporter);
         Self {
             world,
             shared,
             faults,
             inbox,
+            reporter,
             node,
             expected: BTreeSet::new(),
             clocks: (Mono(0), Mono(0)),
@@ -105,6 +115,23 @@ impl LedgerLink {
     /// What may go wrong from now on.
     pub fn faults_mut(&mut self) -> &mut LinkFaults {
         &mut self.faults
+    }
+
+    pub(super) fn reporter_name(&self) -> u64 {
+        self.reporter.borrow().name
+    }
+
+    /// Remembers what earlier processes of the node used.
+    fn recall(&mut self, world: Mono, work: &LedgerWork) -> bool {
+        let LedgerWork::Recall(recalled) = work else {
+            return false;
+        };
+        let mut reporter = self.reporter.borrow_mut();
+        reporter.set_cuts(&self.faults.cuts);
+        reporter.recall(world, recalled);
+        drop(reporter);
+        self.shared.borrow_mut().look_later(world, self.node);
+        true
     }
 
     fn send(&mut self, world: Mono, work: LedgerWork) {
@@ -136,6 +163,9 @@ impl Ledger for LedgerLink {
     fn submit(&mut self, now: &Now, work: LedgerWork) {
         let world = self.world.now();
         self.clocks = (now.mono, world);
+        if self.recall(world, &work) {
+            return;
+        }
         if !self.faults.is_cut(world) {
             self.send(world, work);
         } else if !self.faults.cut_is_silent

@@ -13,14 +13,15 @@
 //! On which terms is decided in [`outflow_core::ledger`].
 //!
 //! Reading order: `clock`, [`Settings`]; `counter` (one limit) with `spaced`
-//! (runs) and `promises` (who comes when); `shared` (all limits),
-//! [`LedgerLink`].
+//! (runs) and `promises` (who comes when); `shared` (all limits), `reporter`
+//! (what it is told after a loss), [`LedgerLink`].
 
 mod clock;
 mod counter;
 mod held;
 mod link;
 mod promises;
+mod reporter;
 mod settings;
 mod shared;
 mod spaced;
@@ -50,7 +51,14 @@ impl MemoryLedger {
 
     /// Connects a node.
     pub fn link(&self, faults: LinkFaults) -> LedgerLink {
-        LedgerLink::new(self.world.clone(), Rc::clone(&self.shared), faults)
+        let name = self.shared.borrow_mut().number();
+        LedgerLink::new(self.world.clone(), Rc::clone(&self.shared), faults, name)
+    }
+
+    /// Connects a node again that was restarted since `before`.
+    pub fn link_again(&self, before: &LedgerLink, faults: LinkFaults) -> LedgerLink {
+        let name = before.reporter_name();
+        LedgerLink::new(self.world.clone(), Rc::clone(&self.shared), faults, name)
     }
 
     /// Loses all counts. The ledger notices: from now on it grants only what

@@ -4,7 +4,8 @@
 //! its arrival, however late anybody looks: so a run does not depend on who
 //! asks first for what was done.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use outflow_ports::ledger::LedgerWork;
 use super::clock::LedgerClock;
 use super::counter::Counter;
 use super::link::Inbox;
+use super::reporter::{LOOK, Reporter};
 use super::settings::Settings;
 
 /// How long it takes until a node hears what another one did.
@@ -48,6 +50,13 @@ pub struct LedgerStats {
     pub given_back: u64,
 }
 
+/// One node, unless it is gone.
+#[derive(Debug)]
+struct LinkedNode {
+    inbox: WeakInbox,
+    reporter: Weak<RefCell<Reporter>>,
+}
+
 /// The shared state.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -59,7 +68,11 @@ pub(super) struct Shared {
     lost_at: Option<Now>,
     /// How often the state was lost.
     epoch: u64,
-    nodes: BTreeMap<u64, WeakInbox>,
+    nodes: BTreeMap<u64, LinkedNode>,
+    /// When which node looks whether the counts were lost.
+    looks: BTreeSet<(Mono, u64)>,
+    /// Who reported what he debited of which limit since the last loss.
+    reported: BTreeSet<(LimitKey, u64)>,
     pub stats: LedgerStats,
 }
 
@@ -72,8 +85,10 @@ impl Shared {
             numbers: 0,
             counters: BTreeMap::new(),
             lost_at: None,
-            epoch: 0,
+            epoch: 1,
             nodes: BTreeMap::new(),
+            looks: BTreeSet::new(),
+            reported: BTreeSet::new(),
             stats: LedgerStats::default(),
         }
     }
@@ -92,13 +107,51 @@ impl Shared {
 
     /// Answers all that arrived by now.
     pub fn advance(&mut self, world: Mono) {
-        while let Some(entry) = self.arrivals.first_entry() {
-            let (at, no) = *entry.key();
-            if at > world {
+        loop {
+            let looks_at = self.looks.first().map(|&(at, _)| at);
+            let arrives_at = self.arrivals.first_key_value().map(|(&(at, _), _)| at);
+            let is_look = looks_at.is_some_and(|at| arrives_at.is_none_or(|other| at <= other));
+            if looks_at.into_iter().chain(arrives_at).min() > Some(world) {
                 break;
             }
-            let arrival = entry.remove();
-            self.take_in(at, no, arrival);
+            if is_look && let Some((at, node)) = self.looks.pop_first() {
+                self.look(at, node);
+            } else if let Some(((at, no), arrival)) = self.arrivals.pop_first() {
+                self.take_in(at, no, arrival);
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// A node looks a moment later whether the counts were lost.
+    pub fn look_later(&mut self, world: Mono, node: u64) {
+        self.looks.insert((world + LOOK, node));
+    }
+
+    fn reporter(&self, node: u64) -> Option<Rc<RefCell<Reporter>>> {
+        self.nodes.get(&node)?.reporter.upgrade()
+    }
+
+    /// A node tells what it debited before the counts were lost.
+    fn look(&mut self, at: Mono, node: u64) {
+        let Some(reporter) = self.reporter(node) else {
+            return;
+        };
+        let mut reporter = reporter.borrow_mut();
+        if let Some(until) = reporter.cut_until(at) {
+            self.look_later(until, node);
+            return;
+        }
+        let (now, epoch, name) = (self.clock.at(at), self.epoch, reporter.name);
+        for (key, _) in reporter.debits.unreported(|_| epoch) {
+            let report = reporter.debits.report(at, now.wall, &key, epoch);
+            reporter.debits.reported(&key, epoch);
+            let is_first = self.reported.insert(((*key).clone(), name));
+            if let Some(report) = report.filter(|_| is_first) {
+                let settings = self.settings.leasing;
+                self.counter(&key).rebuild(&settings, &now, &report);
+            }
         }
     }
 
@@ -118,6 +171,11 @@ impl Shared {
             }
             LedgerWork::GiveBack(back) => {
                 let now = self.clock.at(at);
+                if let Some(reporter) = self.reporter(arrival.node) {
+                    let (epoch, at) = (back.receipt.epoch, back.receipt.at);
+                    let mut reporter = reporter.borrow_mut();
+                    reporter.gave_back(&back.key, epoch, at, back.tokens);
+                }
                 if back.receipt.epoch == self.epoch
                     && let Some(counter) = self.counters.get_mut(&*back.key)
                 {
@@ -130,13 +188,16 @@ impl Shared {
                 self.counter(&key).pause(now.mono + lasts);
                 self.tell_all(at, &key, lasts);
             }
+            // Its connection keeps it.
+            LedgerWork::Recall(_) => {}
         }
     }
 
     /// All nodes hear of a pause, after a way of their own.
     fn tell_all(&mut self, at: Mono, key: &Arc<LimitKey>, lasts: Nanos) {
-        self.nodes.retain(|_, inbox| inbox.strong_count() > 0);
-        let inboxes: Vec<_> = self.nodes.values().filter_map(Weak::upgrade).collect();
+        self.nodes.retain(|_, it| it.inbox.strong_count() > 0);
+        let inboxes = self.nodes.values().filter_map(|it| it.inbox.upgrade());
+        let inboxes: Vec<_> = inboxes.collect();
         for inbox in inboxes {
             let no = self.number();
             let key = Arc::clone(key);
@@ -154,9 +215,13 @@ impl Shared {
     }
 
     /// Another node. What it is called.
-    pub fn join(&mut self, inbox: &Inbox) -> u64 {
+    pub fn join(&mut self, inbox: &Inbox, reporter: &Rc<RefCell<Reporter>>) -> u64 {
         let node = self.number();
-        self.nodes.insert(node, Rc::downgrade(inbox));
+        let linked = LinkedNode {
+            inbox: Rc::downgrade(inbox),
+            reporter: Rc::downgrade(reporter),
+        };
+        self.nodes.insert(node, linked);
         node
     }
 
@@ -170,10 +235,18 @@ impl Shared {
             tokens, receipt, ..
         } = &mut answer
         {
-            let at = now.mono.0;
-            *receipt = Receipt { epoch, at };
+            *receipt = Receipt {
+                epoch,
+                at: now.mono.0,
+                wall: now.wall,
+            };
             self.stats.leases += 1;
             self.stats.tokens += u64::from(*tokens);
+            let tokens = *tokens;
+            if let Some(reporter) = self.reporter(node) {
+                let mut reporter = reporter.borrow_mut();
+                reporter.leased((at, &now), request, epoch, tokens);
+            }
         }
         answer
     }
@@ -184,6 +257,11 @@ impl Shared {
         self.counters.clear();
         self.lost_at = Some(self.clock.at(world));
         self.epoch += 1;
+        self.reported.clear();
+        let nodes: Vec<u64> = self.nodes.keys().copied().collect();
+        for node in nodes {
+            self.look_later(world, node);
+        }
     }
 
     /// Forgets all counts without knowing: what a ledger must never do.

@@ -3,3 +3,4 @@
 mod broken;
 mod conformance;
 mod nodes;
+mod restarts;

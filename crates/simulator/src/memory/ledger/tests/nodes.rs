@@ -29,10 +29,10 @@ const LATENCY: Nanos = Nanos::from_millis(2);
 
 /// Takes every message, and notes when it was sent.
 #[derive(Default)]
-struct Taker {
+pub(super) struct Taker {
     coming: BTreeMap<(Mono, usize), Event>,
     count: usize,
-    sent: Vec<Mono>,
+    pub sent: Vec<Mono>,
 }
 
 impl Transport for Taker {
@@ -69,7 +69,7 @@ impl Transport for Taker {
 }
 
 /// Knows nobody.
-struct Nobody;
+pub(super) struct Nobody;
 
 impl Resolver for Nobody {
     fn submit(&mut self, _: &Now, _: Name) {}
@@ -81,7 +81,7 @@ impl Resolver for Nobody {
     }
 }
 
-type TestNode = Node<MemoryStore, LedgerLink, Taker, Nobody>;
+pub(super) type TestNode = Node<MemoryStore, LedgerLink, Taker, Nobody>;
 
 fn at(mono: Mono) -> Now {
     Now {
@@ -91,14 +91,29 @@ fn at(mono: Mono) -> Now {
     }
 }
 
-fn node(limit: &str, link: LedgerLink) -> TestNode {
-    let now = at(Mono(0));
+/// One limit of all that goes to one destination.
+pub(super) fn policies(limit: &str) -> Policies {
     let mut policies = Policies::default();
     let policy = Policy {
         limits: vec![LimitSpec::parse(limit).unwrap()],
         ..Policy::new("isp:example".parse().unwrap())
     };
     policies.insert(policy).unwrap();
+    policies
+}
+
+/// An account with more sessions than are needed.
+pub(super) fn account() -> Event {
+    Event::AccountChanged {
+        account: Box::new(AccountSpec {
+            sessions: Sessions::slots(100),
+            ..AccountSpec::new("a")
+        }),
+    }
+}
+
+fn node(limit: &str, link: LedgerLink) -> TestNode {
+    let now = at(Mono(0));
     let settings = engine::Settings {
         leased: true,
         ..engine::Settings::default()
@@ -109,17 +124,12 @@ fn node(limit: &str, link: LedgerLink) -> TestNode {
         transport: Taker::default(),
         resolver: Nobody,
     };
-    let mut node = Node::start(&now, settings, policies, ports);
-    node.post(Event::AccountChanged {
-        account: Box::new(AccountSpec {
-            sessions: Sessions::slots(100),
-            ..AccountSpec::new("a")
-        }),
-    });
+    let mut node = Node::start(&now, settings, policies(limit), ports);
+    node.post(account());
     node
 }
 
-fn messages(tenant: usize, count: usize) -> Vec<Submission> {
+pub(super) fn messages(tenant: usize, count: usize) -> Vec<Submission> {
     let body: Arc<[u8]> = Arc::from(*b"hello");
     let key = FlowKey {
         tenant: Name::from(format!("tenant-{tenant}")),
