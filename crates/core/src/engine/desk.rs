@@ -19,6 +19,7 @@ mod cost;
 mod gates;
 mod held;
 mod limits;
+mod pool_set;
 mod pressure;
 mod slots;
 
@@ -28,6 +29,7 @@ use self::breakers::Breakers;
 pub(super) use self::breakers::{Heard, Standstills, Turn};
 use self::connects::Connects;
 use self::cost::Regime;
+use self::pool_set::PoolSet;
 use self::pressure::{Capped, Caps};
 use super::account_limits::{AccountLimits, Owner};
 use super::counts::Places;
@@ -148,7 +150,7 @@ pub(super) struct Desk {
     /// Pairs that are paused.
     held_pairs: BTreeSet<(AccountId, LaneId)>,
     /// Pools in which something may be matched, opened or closed.
-    touched: BTreeSet<PoolId>,
+    touched: PoolSet,
     /// Heads at the gates of each pool.
     at_gates: Vec<AtGates>,
     /// Accounts whose limits shut since the desk was last told of the gates.
@@ -473,12 +475,12 @@ impl Desk {
 
     /// A pool in which something may be matched, opened or closed.
     pub fn first_touched(&self) -> Option<PoolId> {
-        self.touched.first().copied()
+        self.touched.first()
     }
 
     /// Nothing is left to do in a pool.
     pub fn untouch(&mut self, id: PoolId) {
-        self.touched.remove(&id);
+        self.touched.remove(id);
     }
 
     /// The next account and lane to be matched in a pool.
