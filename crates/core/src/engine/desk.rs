@@ -191,6 +191,11 @@ impl Desk {
         id
     }
 
+    /// The name of a pool, if it is there already.
+    pub fn pool_name(&self, name: &Name) -> Option<&Name> {
+        self.pool_names.get_key_value(name).map(|(known, _)| known)
+    }
+
     /// The lane of a flow, if it is there already.
     pub fn find_lane(&self, pool: PoolId, key: &FlowKey) -> Option<LaneId> {
         let tenant = self.lane_tenant(pool, key);
