@@ -24,6 +24,7 @@ mod pressure;
 mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use self::breakers::Breakers;
 pub(super) use self::breakers::{Heard, Standstills, Turn};
@@ -56,7 +57,7 @@ pub(super) struct Lane {
     /// Where its flows wait for an account.
     pub gate: PlaceId,
     /// A flow key that stands for the lane where policies are asked.
-    pub facts: FlowKey,
+    pub facts: Arc<FlowKey>,
     /// Heads at its gate, as the desk was last told.
     standing: ByClass,
     /// Deliveries so far.
@@ -225,7 +226,7 @@ impl Desk {
     pub fn add_lane(
         &mut self,
         now: &Now,
-        key: &FlowKey,
+        key: &Arc<FlowKey>,
         pool: PoolId,
         gate: PlaceId,
         policies: &Policies,
@@ -245,7 +246,7 @@ impl Desk {
             pool,
             destination,
             gate,
-            facts: key.clone(),
+            facts: Arc::clone(key),
             standing: ByClass::default(),
             sent: 0,
             heaviest: 0,

@@ -177,7 +177,7 @@ impl Engine {
         }
     }
 
-    fn lane_of(&mut self, now: &Now, key: &FlowKey) -> LaneId {
+    fn lane_of(&mut self, now: &Now, key: &Arc<FlowKey>) -> LaneId {
         let pool = self.counter.desk.pool_id(&key.pool);
         if let Some(lane) = self.counter.desk.find_lane(pool, key) {
             return lane;
