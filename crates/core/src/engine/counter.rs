@@ -4,6 +4,8 @@
 //! expired are settled, heads whose recipient or retry budget says "later" step
 //! aside without an attempt, and the rest become deliveries.
 
+use std::sync::Arc;
+
 use super::Settings;
 use super::action::{Action, Delivery, Record};
 use super::appends::Appends;
@@ -15,6 +17,7 @@ use super::permits::{Permit, Permits};
 use super::recipients::{Admission, Recipients, Visit};
 use super::replies::too_large;
 use crate::class::Class;
+use crate::flow::FlowKey;
 use crate::handle::{AccountId, FlowId, LaneId};
 use crate::message::{Head, State};
 use crate::policy::set::Policies;
@@ -26,6 +29,8 @@ use crate::time::{Now, Wall};
 pub(super) struct Counter {
     pub settings: Settings,
     pub flows: Flows,
+    /// The facts of the flow that was made last.
+    pub last_opened: Option<Arc<FlowKey>>,
     pub desk: Desk,
     pub permits: Permits,
     pub appends: Appends,

@@ -12,6 +12,7 @@ use crate::flow::FlowKey;
 use crate::handle::{AccountId, LaneId};
 use crate::name::Name;
 use crate::outcome::{Outcome, ReplyClass, ReplyScope, Verdict};
+use crate::policy::aliases;
 use crate::policy::facet::Facet;
 use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
@@ -38,8 +39,15 @@ const PLACES_MAX: usize = 16_384;
 /// The most counters that one reply moves.
 const MOVED_MAX: usize = 5;
 
-/// Where the keys of a flow, or of an account, are counted.
-pub(super) type Places = Box<[(Arc<LimitKey>, Option<TallyRef>)]>;
+/// Things that one flow, or one account, is counted for.
+const PARTS_MAX: usize = 4;
+
+/// Where the parts of a flow, or of an account, are counted. Names are looked
+/// for once, and after that only where a place was lost or there is new room.
+pub(super) type Places = Box<[Option<TallyRef>; PARTS_MAX]>;
+
+/// What a flow, or an account, is counted for.
+type Parts<'a> = [Option<(Scope, &'a Name)>; PARTS_MAX];
 
 /// All counts.
 #[derive(Debug)]
@@ -49,6 +57,8 @@ pub(super) struct Counts {
     /// crowd out nobody else.
     pairs: Tallies<Arc<LimitKey>>,
     quota_pairs: Tallies<Arc<LimitKey>>,
+    /// Where destinations are counted, by lane.
+    lanes: Vec<Option<TallyRef>>,
     places: ByPair<PairPlace>,
 }
 
@@ -71,29 +81,60 @@ impl Default for Counts {
             all: Tallies::new(KEYS_MAX),
             pairs: Tallies::new(PAIRS_MAX),
             quota_pairs: Tallies::new(QUOTA_PAIRS_MAX),
+            lanes: Vec::new(),
             places: ByPair::default(),
         }
     }
 }
 
 impl Counts {
-    fn places(&mut self, now: Mono, keys: impl IntoIterator<Item = LimitKey>) -> Places {
-        let keys = keys.into_iter().map(Arc::new);
-        let places = keys.map(|key| {
-            let place = self.all.find(now, &key);
-            (key, place)
-        });
-        places.collect()
+    /// Finds a place for each part.
+    fn places(&mut self, now: Mono, parts: &Parts<'_>, lane: Option<LaneId>) -> Places {
+        let mut places = [None; PARTS_MAX];
+        let known = lane.and_then(|lane| *self.lanes.get(lane.index())?);
+        for (place, part) in places.iter_mut().zip(parts) {
+            let Some(part) = part else { continue };
+            *place = match known {
+                Some(known) if self.is_at(known, *part) => Some(known),
+                _ => self.find(now, *part),
+            };
+        }
+        Box::new(places)
     }
 
-    fn count(&mut self, now: Mono, places: &mut Places, counters: &[Counter]) {
-        for (key, place) in places {
+    /// Whether this is where a part is counted.
+    fn is_at(&self, place: TallyRef, (scope, name): (Scope, &Name)) -> bool {
+        let key = self.all.key_at(place);
+        key.is_some_and(|key| matches!(key.parts(), [(of, it)] if *of == scope && it == name))
+    }
+
+    fn find(&mut self, now: Mono, (scope, name): (Scope, &Name)) -> Option<TallyRef> {
+        let name = aliases::canonical(scope, name);
+        let compare = |known: &Arc<LimitKey>| known.cmp_one(scope, &name);
+        let make = || Arc::new(LimitKey::of(scope, name.clone()));
+        self.all.find_by(now, compare, make)
+    }
+
+    /// Remembers where the destination of a lane is counted: its flows need not
+    /// look for it.
+    fn note_lane(&mut self, lane: LaneId, place: Option<TallyRef>) {
+        if self.lanes.len() <= lane.index() {
+            self.lanes.resize(lane.index() + 1, None);
+        }
+        if let Some(known) = self.lanes.get_mut(lane.index()) {
+            *known = place;
+        }
+    }
+
+    fn count(&mut self, now: Mono, places: &mut Places, parts: &Parts<'_>, counters: &[Counter]) {
+        for (place, part) in places.iter_mut().zip(parts) {
+            let Some(part) = part else { continue };
             if place.is_some_and(|place| self.all.add_each(now, place, counters)) {
                 continue;
             }
             // It was forgotten while it was silent, or never had room.
             if place.is_some() || !self.all.is_full(now) {
-                *place = self.all.find(now, key);
+                *place = self.find(now, *part);
             }
             match *place {
                 Some(place) => {
@@ -181,29 +222,31 @@ fn pair_key(account: &AccountSpec, flow: &FlowKey) -> Option<LimitKey> {
     Some(LimitKey::new(parts, Facet::Rate))
 }
 
-fn flow_keys(key: &FlowKey) -> Vec<LimitKey> {
-    let named = |scope, name: &Name| LimitKey::of(scope, name.clone());
+/// What the replies to a flow are counted for. Its destination stands first.
+fn flow_parts(key: &FlowKey) -> Parts<'_> {
     let destination = Scope::of_destination(key.destination.kind);
-    let destination = destination.map(|scope| named(scope, &key.destination.name));
     let campaign = key.campaign.as_ref();
     let sender_domain = key.sender_domain.as_ref();
-    let keys = [
-        destination,
-        Some(named(Scope::Tenant, &key.tenant)),
-        campaign.map(|name| named(Scope::Campaign, name)),
-        sender_domain.map(|name| named(Scope::SenderDomain, name)),
-    ];
-    keys.into_iter().flatten().collect()
+    [
+        destination.map(|scope| (scope, &key.destination.name)),
+        Some((Scope::Tenant, &key.tenant)),
+        campaign.map(|name| (Scope::Campaign, name)),
+        sender_domain.map(|name| (Scope::SenderDomain, name)),
+    ]
 }
 
-fn account_keys(spec: &AccountSpec) -> Vec<LimitKey> {
-    let named = |scope, name: &Name| LimitKey::of(scope, name.clone());
-    let keys = [
-        Some(named(Scope::Account, &spec.id)),
-        spec.ip.as_ref().map(|ip| named(Scope::Ip, ip)),
-        spec.brand.as_ref().map(|brand| named(Scope::Brand, brand)),
-    ];
-    keys.into_iter().flatten().collect()
+fn account_parts(spec: &AccountSpec) -> Parts<'_> {
+    [
+        Some((Scope::Account, &spec.id)),
+        spec.ip.as_ref().map(|ip| (Scope::Ip, ip)),
+        spec.brand.as_ref().map(|brand| (Scope::Brand, brand)),
+        None,
+    ]
+}
+
+fn keys_of(parts: Parts<'_>) -> impl Iterator<Item = LimitKey> {
+    let parts = parts.into_iter().flatten();
+    parts.map(|(scope, name)| LimitKey::of(scope, name.clone()))
 }
 
 /// Whether we are told that we send too fast. What one mailbox gets, and what
@@ -263,18 +306,20 @@ impl Engine {
         let moved = moved.get(..len).unwrap_or_default();
         let counts = &mut self.counts;
         if let Some(flow) = self.counter.flows.get_mut(permit.flow) {
-            let key = &flow.key;
-            let places = flow
-                .tallies
-                .get_or_insert_with(|| counts.places(now.mono, flow_keys(key)));
-            counts.count(now.mono, places, moved);
+            let parts = flow_parts(&flow.key);
+            let places = flow.tallies.get_or_insert_with(|| {
+                let places = counts.places(now.mono, &parts, Some(permit.lane));
+                counts.note_lane(permit.lane, places.first().copied().flatten());
+                places
+            });
+            counts.count(now.mono, places, &parts, moved);
         }
         if let Some(account) = self.counter.desk.account_mut(permit.account) {
-            let spec = &account.spec;
+            let parts = account_parts(&account.spec);
             let places = account
                 .tallies
-                .get_or_insert_with(|| counts.places(now.mono, account_keys(spec)));
-            counts.count(now.mono, places, moved);
+                .get_or_insert_with(|| counts.places(now.mono, &parts, None));
+            counts.count(now.mono, places, &parts, moved);
             let pair = (permit.account, permit.lane);
             if !counts.count_pair(now.mono, pair, moved) {
                 self.place_pair(now, permit, moved);
@@ -321,8 +366,7 @@ impl Engine {
         let destination = Scope::of_destination(facts.destination.kind);
         let destination =
             destination.map(|scope| LimitKey::of(scope, facts.destination.name.clone()));
-        let keys: Vec<LimitKey> = account_keys(&account.spec)
-            .into_iter()
+        let keys: Vec<LimitKey> = keys_of(account_parts(&account.spec))
             .chain(destination)
             .collect();
         let pair = pair_key(&account.spec, facts);
@@ -350,9 +394,10 @@ impl Engine {
         let spec = account
             .and_then(|name| self.counter.desk.find_account(name))
             .and_then(|id| self.counter.desk.account(id));
-        let keys = spec.map_or_else(Vec::new, |account| account_keys(&account.spec));
+        let keys = spec.map(|account| keys_of(account_parts(&account.spec)));
+        let keys = keys.into_iter().flatten();
         let pair = spec.and_then(|account| pair_key(&account.spec, key));
-        for key in flow_keys(key).into_iter().chain(keys) {
+        for key in keys_of(flow_parts(key)).chain(keys) {
             self.counts.all.add(now.mono, &Arc::new(key), counter, 1);
         }
         if let Some(pair) = pair {

@@ -19,15 +19,18 @@ mod cost;
 mod gates;
 mod held;
 mod limits;
+mod pool_set;
 mod pressure;
 mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use self::breakers::Breakers;
 pub(super) use self::breakers::{Heard, Standstills, Turn};
 use self::connects::Connects;
 use self::cost::Regime;
+use self::pool_set::PoolSet;
 use self::pressure::{Capped, Caps};
 use super::account_limits::{AccountLimits, Owner};
 use super::counts::Places;
@@ -54,7 +57,7 @@ pub(super) struct Lane {
     /// Where its flows wait for an account.
     pub gate: PlaceId,
     /// A flow key that stands for the lane where policies are asked.
-    pub facts: FlowKey,
+    pub facts: Arc<FlowKey>,
     /// Heads at its gate, as the desk was last told.
     standing: ByClass,
     /// Deliveries so far.
@@ -148,7 +151,7 @@ pub(super) struct Desk {
     /// Pairs that are paused.
     held_pairs: BTreeSet<(AccountId, LaneId)>,
     /// Pools in which something may be matched, opened or closed.
-    touched: BTreeSet<PoolId>,
+    touched: PoolSet,
     /// Heads at the gates of each pool.
     at_gates: Vec<AtGates>,
     /// Accounts whose limits shut since the desk was last told of the gates.
@@ -189,6 +192,11 @@ impl Desk {
         id
     }
 
+    /// The name of a pool, if it is there already.
+    pub fn pool_name(&self, name: &Name) -> Option<&Name> {
+        self.pool_names.get_key_value(name).map(|(known, _)| known)
+    }
+
     /// The lane of a flow, if it is there already.
     pub fn find_lane(&self, pool: PoolId, key: &FlowKey) -> Option<LaneId> {
         let tenant = self.lane_tenant(pool, key);
@@ -218,7 +226,7 @@ impl Desk {
     pub fn add_lane(
         &mut self,
         now: &Now,
-        key: &FlowKey,
+        key: &Arc<FlowKey>,
         pool: PoolId,
         gate: PlaceId,
         policies: &Policies,
@@ -238,7 +246,7 @@ impl Desk {
             pool,
             destination,
             gate,
-            facts: key.clone(),
+            facts: Arc::clone(key),
             standing: ByClass::default(),
             sent: 0,
             heaviest: 0,
@@ -473,12 +481,12 @@ impl Desk {
 
     /// A pool in which something may be matched, opened or closed.
     pub fn first_touched(&self) -> Option<PoolId> {
-        self.touched.first().copied()
+        self.touched.first()
     }
 
     /// Nothing is left to do in a pool.
     pub fn untouch(&mut self, id: PoolId) {
-        self.touched.remove(&id);
+        self.touched.remove(id);
     }
 
     /// The next account and lane to be matched in a pool.

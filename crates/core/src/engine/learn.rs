@@ -145,7 +145,7 @@ impl Engine {
         if !is_known || !(stops_for.is_some() || matches!(signal, Signal::Refused { .. })) {
             return;
         }
-        let key = Arc::new(self.counter.desk.lane(lane).facts.clone());
+        let key = Arc::clone(&self.counter.desk.lane(lane).facts);
         let refused = Refused::of(account, &key, outcome.scope);
         let is_held = stops_for.is_some();
         if let Some(id) = self.begin_learning(now, &refused, outcome.scope, is_held) {

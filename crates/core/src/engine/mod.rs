@@ -9,7 +9,7 @@
 //! Reading order: `settings`, [`event`], [`action`], [`command`]; `flows` (heads and
 //! paging), `limits`, `feed` and `feeding` (what holds flows), `desk`, `account_limits`
 //! and `matching` (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
-//! became of it), `counts`, `learn`, [`learners`], `lore`, `lessons`, `bounds` and `obeying` (what that teaches), `alerting` (what people are told), `breaking` (whom to leave alone), `recall` (how they are held after a restart), `permits`, `appends`, `budgets`, `recipients`; `setup` (new
+//! became of it), `counts`, `learn`, [`learners`], `lore`, `lessons`, `bounds` and `obeying` (what that teaches), `alerting` (what people are told), `breaking` (whom to leave alone), `recall` (how they are held after a restart), `permits`, `appends`, `budgets`, `recipients`; `setup` and `names` (new
 //! flows, accounts, policies), `rounds` and `sweep` (changes over many accounts
 //! and flows), [`explain`], [`view`], [`standing`]; `holdups` and [`meters`] (what limits made
 //! wait).
@@ -40,6 +40,7 @@ mod limits;
 mod lore;
 mod matching;
 pub mod meters;
+mod names;
 mod obeying;
 mod pair;
 mod permits;
@@ -126,6 +127,7 @@ impl Engine {
         let counter = Counter {
             settings,
             flows: Flows::default(),
+            last_opened: None,
             desk: Desk::new(settings.pool, settings.breaker),
             permits: Permits::default(),
             appends: Appends::default(),

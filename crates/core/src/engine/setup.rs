@@ -21,13 +21,15 @@ use crate::time::Now;
 impl Engine {
     /// The flow of these facts, made if need be. What a domain's destination
     /// is, is remembered by whoever resolves it: there it grows old.
-    pub fn open_flow(&mut self, now: &Now, key: FlowKey, actions: &mut Vec<Action>) -> FlowId {
+    pub fn open_flow(&mut self, now: &Now, mut key: FlowKey, actions: &mut Vec<Action>) -> FlowId {
         if let Some(id) = self.counter.flows.find(&key) {
             return id;
         }
         let id = self.counter.flows.next_id();
         std::mem::swap(actions, &mut self.counter.actions);
+        self.share_names(&mut key);
         let key = Arc::new(key);
+        self.note_opened(&key);
         self.counter.actions.push(Action::OpenFlow {
             flow: id,
             key: Arc::clone(&key),
@@ -175,7 +177,7 @@ impl Engine {
         }
     }
 
-    fn lane_of(&mut self, now: &Now, key: &FlowKey) -> LaneId {
+    fn lane_of(&mut self, now: &Now, key: &Arc<FlowKey>) -> LaneId {
         let pool = self.counter.desk.pool_id(&key.pool);
         if let Some(lane) = self.counter.desk.find_lane(pool, key) {
             return lane;

@@ -35,7 +35,7 @@ impl Engine {
         self.teach_opening(now, opening, reply, &outcome);
         self.tell_account(now, account, &outcome);
         if outcome.alert {
-            let key = Arc::new(self.counter.desk.lane(lane).facts.clone());
+            let key = Arc::clone(&self.counter.desk.lane(lane).facts);
             let refused = Refused { account, key };
             self.alert(now, &refused, reply, &outcome);
         }

@@ -56,6 +56,10 @@ const ALIASES: &[(Scope, &str, &str)] = &[
 
 /// What `name` is called here: the target of the alias it is, else itself.
 pub fn resolve(scope: Scope, name: &str) -> &str {
+    // Names are made canonical on the way of messages, and most have no aliases.
+    if !matches!(scope, Scope::Isp | Scope::Carrier | Scope::Push) {
+        return name;
+    }
     ALIASES
         .iter()
         .find(|(of, alias, _)| *of == scope && alias.eq_ignore_ascii_case(name))
@@ -103,4 +107,16 @@ fn fold_lane(name: &str) -> Cow<'_, str> {
     // A domain that is not resolved yet has no scope, and folds like a host.
     let scope = kind.parse().unwrap_or(Scope::Host);
     Cow::Owned(format!("{pool}/{kind}:{}", fold(scope, host)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_alias_is_found() {
+        for (scope, alias, target) in ALIASES {
+            assert_eq!(resolve(*scope, alias), *target);
+        }
+    }
 }

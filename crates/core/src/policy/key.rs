@@ -5,6 +5,7 @@
 //! whichever policy, exact or `*`, yields the limit, so that writing an
 //! exception for one destination goes on counting where the rule was.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -51,6 +52,18 @@ impl LimitKey {
     /// The key of the rate of one thing.
     pub fn of(scope: Scope, name: impl Into<Name>) -> Self {
         Self::new([(scope, name.into())], Facet::Rate)
+    }
+
+    /// How this key compares to [`LimitKey::of`] one thing, whose name is
+    /// canonical.
+    pub fn cmp_one(&self, scope: Scope, name: &Name) -> Ordering {
+        let Some((of, it)) = self.parts.first() else {
+            return Ordering::Less;
+        };
+        let first = of.cmp(&scope).then_with(|| it.cmp(name));
+        first
+            .then_with(|| self.parts.len().cmp(&1))
+            .then_with(|| self.facet.cmp(&Facet::Rate))
     }
 
     /// What is limited, in order.

@@ -129,7 +129,13 @@ impl PairBits {
     /// Makes room for numbers below `len`.
     pub fn grow(&mut self, len: usize) {
         if self.words.len() * 64 < len {
-            self.words.resize(len.div_ceil(64), PairWord::default());
+            let words = len.div_ceil(64);
+            // There are many lanes, and most pools have few accounts: `resize`
+            // alone would make room for four words.
+            if self.words.is_empty() {
+                self.words.reserve_exact(words);
+            }
+            self.words.resize(words, PairWord::default());
         }
     }
 

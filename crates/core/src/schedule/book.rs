@@ -79,8 +79,11 @@ impl Schedule {
 
     /// Drops what a booking held; whoever stood behind it is looked at.
     pub(super) fn end_booking(&mut self, flow: FlowId) {
-        for index in self.entry(flow).stop_indices() {
-            self.release_claim(flow, index);
+        let entry = self.entry(flow);
+        if entry.claims != 0 {
+            for index in entry.stop_indices() {
+                self.release_claim(flow, index);
+            }
         }
         if std::mem::replace(&mut self.entry_mut(flow).soft, false) {
             self.change_soft(flow, false);

@@ -112,7 +112,7 @@ pub struct Place {
     /// A sliding window admits in lumps, and a flow that needs nothing else
     /// would take each lump whole while others collect what they lack. So while
     /// others may come, those who wait here go at the window's mean rate.
-    pub(super) pacer: Option<TokenBucket>,
+    pub(super) pacer: Option<Box<TokenBucket>>,
     /// How many flows that need this place have something to send.
     pub(super) active: u32,
     /// How many of them wait here.
@@ -353,12 +353,9 @@ const PACER_SHARE: u32 = 32;
 /// A window is paced when less than one part in so many of it is left.
 const PACED_BELOW: u64 = 4;
 
-fn pacer_of(shape: Shape) -> Option<TokenBucket> {
+fn pacer_of(shape: Shape) -> Option<Box<TokenBucket>> {
     let rate = shape.rate.filter(|_| shape.kind == Kind::SlidingWindow)?;
-    Some(TokenBucket::new(
-        rate,
-        (shape.capacity / PACER_SHARE).max(2),
-        Mono(0),
-        Fill::Full,
-    ))
+    let burst = (shape.capacity / PACER_SHARE).max(2);
+    let pacer = TokenBucket::new(rate, burst, Mono(0), Fill::Full);
+    Some(Box::new(pacer))
 }

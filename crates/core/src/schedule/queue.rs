@@ -98,10 +98,10 @@ impl Schedule {
 
     /// Charges a flow's cost at all its stops, whichever it waited at.
     pub(super) fn charge(&mut self, flow: FlowId) {
-        let entry = self.entry(flow);
+        let entry = self.entry_mut(flow);
         let (class, cost, fresh) = (entry.class, entry.cost, entry.fresh);
-        for index in entry.stop_indices() {
-            let stop = self.entry(flow).stop(index);
+        let stops = std::mem::take(&mut entry.stops);
+        for stop in &stops {
             let start = self.start_tag(stop.place, class, stop.node, fresh);
             let node = self.nodes.get_mut(stop.node);
             node.finish = start + node.charge_of(cost);
@@ -114,6 +114,7 @@ impl Schedule {
             }
             self.requeue(stop.node, queued);
         }
+        self.entry_mut(flow).stops = stops;
     }
 
     /// Takes a charge back: the flow gave up its booking.

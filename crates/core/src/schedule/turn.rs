@@ -1,7 +1,7 @@
 //! Placing, turns, attempts, collecting, sending: the decisions of the
 //! schedule. The terms are those of the module's doc.
 
-use super::entry::Standing;
+use super::entry::{Standing, Stop};
 use super::node::NodeId;
 use super::place::{Holder, PlaceId, Ticket};
 use super::{Outlet, Schedule, Task};
@@ -233,10 +233,10 @@ impl Schedule {
     }
 
     fn take_all(&mut self, now: &Now, flow: FlowId) {
-        let entry = self.entry(flow);
+        let entry = self.entry_mut(flow);
         let (class, cost) = (entry.class, entry.cost);
-        for index in entry.stop_indices() {
-            let id = self.entry(flow).stop(index).place;
+        let stops = std::mem::take(&mut entry.stops);
+        for &Stop { place: id, .. } in &stops {
             let place = self.place_mut(id);
             if let Holder::Limit(limit) = &mut place.holder {
                 limit.take(now, class, cost);
@@ -248,6 +248,7 @@ impl Schedule {
             }
             self.earn_below(id, class, cost);
         }
+        self.entry_mut(flow).stops = stops;
     }
 
     /// Each class below one that was granted something earns a part of it, if
@@ -423,6 +424,10 @@ impl Schedule {
     fn note_cost(&mut self, flow: FlowId) {
         let entry = self.entry(flow);
         let cost = entry.cost;
+        // Every place has seen a cost of 1.
+        if cost <= 1 {
+            return;
+        }
         for index in entry.stop_indices() {
             let id = self.entry(flow).stop(index).place;
             let place = self.place_mut(id);

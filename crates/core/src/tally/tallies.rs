@@ -8,7 +8,7 @@
 //! of a message.
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
 
 use super::counter::Counter;
 use super::key::Tally;
@@ -39,7 +39,8 @@ struct Kept<K> {
 pub struct Tallies<K> {
     most: usize,
     kept: Vec<Kept<K>>,
-    by_key: BTreeMap<K, u32>,
+    /// Where they are kept, in order of their keys.
+    order: Vec<u32>,
     other: Box<Tally>,
     /// No key is silent for long enough before this time.
     full_until: Mono,
@@ -51,7 +52,7 @@ impl<K: Ord + Clone> Tallies<K> {
         Self {
             most,
             kept: Vec::new(),
-            by_key: BTreeMap::new(),
+            order: Vec::new(),
             other: Box::default(),
             full_until: Mono(0),
         }
@@ -59,7 +60,7 @@ impl<K: Ord + Clone> Tallies<K> {
 
     /// So many more of `counter` for `key`.
     pub fn add(&mut self, now: Mono, key: &K, counter: Counter, count: u32) {
-        let place = self.place_of(now, key);
+        let place = self.place_of(now, |known| known.cmp(key), || key.clone());
         self.at(now, place).add(now, counter, count);
     }
 
@@ -70,7 +71,18 @@ impl<K: Ord + Clone> Tallies<K> {
 
     /// Where `key` is counted; none if there is no room for it now.
     pub fn find(&mut self, now: Mono, key: &K) -> Option<TallyRef> {
-        let place = self.place_of(now, key)?;
+        self.find_by(now, |known| known.cmp(key), || key.clone())
+    }
+
+    /// Where the key is counted to which `compare` compares others; it is made
+    /// only if it is new.
+    pub fn find_by(
+        &mut self,
+        now: Mono,
+        compare: impl Fn(&K) -> Ordering,
+        make: impl FnOnce() -> K,
+    ) -> Option<TallyRef> {
+        let place = self.place_of(now, compare, make)?;
         let generation = self.kept.get(place as usize)?.generation;
         Some(TallyRef { place, generation })
     }
@@ -98,8 +110,15 @@ impl<K: Ord + Clone> Tallies<K> {
     where
         K: Borrow<Q>,
     {
-        let place = *self.by_key.get(key)?;
+        let at = self.search(|known| known.borrow().cmp(key)).ok()?;
+        let place = *self.order.get(at)?;
         self.kept.get(place as usize).map(|kept| &*kept.tally)
+    }
+
+    /// The key that is counted at `place`, as long as it is.
+    pub fn key_at(&self, place: TallyRef) -> Option<&K> {
+        let kept = self.kept.get(place.place as usize)?;
+        (kept.generation == place.generation).then_some(&kept.key)
     }
 
     /// The counts of those for which there was no room.
@@ -109,19 +128,19 @@ impl<K: Ord + Clone> Tallies<K> {
 
     /// All keys and their counts, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &Tally)> {
-        let places = self.by_key.values();
+        let places = self.order.iter();
         let kept = places.filter_map(|&place| self.kept.get(place as usize));
         kept.map(|kept| (&kept.key, &*kept.tally))
     }
 
     /// How many keys are known.
     pub fn len(&self) -> usize {
-        self.by_key.len()
+        self.order.len()
     }
 
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
-        self.by_key.is_empty()
+        self.order.is_empty()
     }
 
     fn at(&mut self, now: Mono, place: Option<u32>) -> &mut Tally {
@@ -134,30 +153,50 @@ impl<K: Ord + Clone> Tallies<K> {
         }
     }
 
+    /// Where in the order a key stands, or would.
+    fn search(&self, compare: impl Fn(&K) -> Ordering) -> Result<usize, usize> {
+        self.order.binary_search_by(|place| {
+            let kept = self.kept.get(*place as usize);
+            kept.map_or(Ordering::Less, |kept| compare(&kept.key))
+        })
+    }
+
     /// The place of a key, made if there is room.
-    fn place_of(&mut self, now: Mono, key: &K) -> Option<u32> {
-        if let Some(&place) = self.by_key.get(key) {
-            return Some(place);
-        }
+    fn place_of(
+        &mut self,
+        now: Mono,
+        compare: impl Fn(&K) -> Ordering,
+        make: impl FnOnce() -> K,
+    ) -> Option<u32> {
+        let mut at = match self.search(&compare) {
+            Ok(at) => return self.order.get(at).copied(),
+            Err(at) => at,
+        };
+        let is_new = self.kept.len() < self.most;
+        let place = match is_new {
+            true => self.kept.len(),
+            false => self.silent(now)?,
+        };
         let kept = Kept {
-            key: key.clone(),
+            key: make(),
             tally: Box::default(),
             seen: now,
             generation: 0,
         };
-        let place = if self.kept.len() < self.most {
+        if is_new {
             self.kept.push(kept);
-            self.kept.len() - 1
         } else {
-            let place = self.silent(now)?;
-            let old = self.kept.get_mut(place)?;
+            let old = self.kept.get(place)?;
             let generation = old.generation.wrapping_add(1);
-            let old = std::mem::replace(old, Kept { generation, ..kept });
-            self.by_key.remove(&old.key);
-            place
-        };
+            let old_at = self.search(|known| known.cmp(&old.key));
+            if let Ok(old_at) = old_at {
+                self.order.remove(old_at);
+                at -= usize::from(old_at < at);
+            }
+            *self.kept.get_mut(place)? = Kept { generation, ..kept };
+        }
         let place = u32::try_from(place).ok()?;
-        self.by_key.insert(key.clone(), place);
+        self.order.insert(at, place);
         Some(place)
     }
 

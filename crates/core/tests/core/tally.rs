@@ -183,3 +183,37 @@ fn keys_and_memory_are_bounded() {
         ["b", "c"]
     );
 }
+
+#[test]
+fn a_key_is_compared_a_few_times_and_made_only_if_there_is_room() {
+    const MOST: u32 = 4_096;
+    let compared = std::cell::Cell::new(0);
+    let mut tallies: Tallies<u32> = Tallies::new(MOST as usize);
+    let mut find = |at, key: u32, may_be_made: bool| {
+        compared.set(0);
+        let compare = |known: &u32| {
+            compared.set(compared.get() + 1);
+            known.cmp(&key)
+        };
+        let found = tallies.find_by(Mono(at), compare, || {
+            assert!(may_be_made, "a key is made that has no room or was known");
+            key
+        });
+        assert!(compared.get() <= 13, "{} of {MOST} keys", compared.get());
+        found
+    };
+    let first = find(0, 0, true);
+    for key in (1..MOST).rev() {
+        assert!(find(0, key, true).is_some());
+    }
+    assert_eq!(find(MINUTE, 0, false), first);
+    for key in MOST..2 * MOST {
+        assert_eq!(find(MINUTE, key, false), None);
+    }
+    assert!(find(20 * MINUTE, MOST, true).is_some(), "one is silent");
+    let place = first.expect("the first key found a place");
+    assert_eq!(tallies.key_at(place), None, "the place counts another key");
+    assert_eq!(tallies.len(), MOST as usize);
+    let mut keys = tallies.iter().map(|(key, _)| *key);
+    assert!(keys.by_ref().eq(1..=MOST), "they stay in order");
+}

@@ -161,3 +161,21 @@ fn limits_show_tokens_waiters_and_the_next_grant() {
     let next = views.last().unwrap().next_grant;
     assert_eq!(next, Some(START + Nanos::from_secs(1)));
 }
+
+/// Every submission brings names of its own; flows are many and stay.
+#[test]
+fn flows_share_the_names_that_they_have_in_common() {
+    let mut desk = Desk::new(Policies::default());
+    let keys = ["google", "outlook"].map(|isp| {
+        let mut key = FlowKey::to(Destination::isp(isp));
+        key.tenant = "acme".into();
+        key.sender_domain = Some("acme.example".into());
+        let flow = desk.flow_of(key);
+        desk.engine.flow_key(flow).cloned().unwrap()
+    });
+    let names = keys.map(|key| {
+        let sender_domain = key.sender_domain.clone().unwrap();
+        [key.pool.clone(), key.tenant.clone(), sender_domain].map(|it| it.as_str().as_ptr())
+    });
+    assert_eq!(names[0], names[1]);
+}
