@@ -12,6 +12,7 @@ pub mod memory;
 pub mod pressure;
 pub mod restart;
 pub mod starvation;
+pub mod work_conserving;
 
 use outflow_core::time::Nanos;
 
@@ -84,6 +85,7 @@ impl Checkers {
             Box::new(memory::Memory::new(bounds)),
             Box::new(idle_bucket::IdleBucket::new(tolerance)),
             Box::new(pressure::Pressure::new(scenario)),
+            Box::new(work_conserving::WorkConserving::default()),
         ])
     }
 

@@ -6,7 +6,7 @@
 
 use outflow_core::time::Nanos;
 
-use crate::trace::{Observer, Trace};
+use crate::trace::{ConnectionChange, Observer, Trace};
 
 /// The hash of a trace so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +153,23 @@ impl Observer for TraceHash {
             Trace::Crashed { node } => self.numbers([12, u64::from(node)]),
             Trace::Restarted { node } => self.numbers([13, u64::from(node)]),
             // Probes and gauges look at a run and must not change what it is.
-            Trace::Waits { .. } | Trace::Gauge { .. } => {}
+            Trace::Waits { .. } | Trace::LacksSession { .. } | Trace::Gauge { .. } => {}
+            Trace::FlowTo { flow, .. } => self.numbers([15, u64::from(flow)]),
+            Trace::Connects { account, .. } => self.numbers([16, u64::from(account)]),
+            Trace::Connection {
+                node,
+                connection,
+                change,
+            } => {
+                let change = match change {
+                    ConnectionChange::Opened { ready, .. } => [0, ready.0],
+                    ConnectionChange::Busy => [1, 0],
+                    ConnectionChange::Idle => [2, 0],
+                    ConnectionChange::Closed { at } => [3, at.0],
+                };
+                self.numbers([17, u64::from(node), connection]);
+                self.numbers(change);
+            }
         }
     }
 }

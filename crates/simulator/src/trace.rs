@@ -7,6 +7,7 @@
 //! them before it uses them.
 
 use outflow_core::class::Class;
+use outflow_core::destination::Destination;
 use outflow_core::limit::spec::LimitSpec;
 use outflow_core::message::State;
 use outflow_core::name::Name;
@@ -68,6 +69,31 @@ pub enum Trace<'a> {
         tenant: TenantNo,
         /// Every limit that its messages may need.
         limits: &'a [LimitNo],
+    },
+    /// Where the messages of a flow go.
+    FlowTo {
+        /// Which flow.
+        flow: FlowNo,
+        /// To whom.
+        destination: &'a Destination,
+    },
+    /// An account that opens connections.
+    Connects {
+        /// Its number.
+        account: u32,
+        /// Whether a connection carries messages for every destination.
+        is_relay: bool,
+        /// How many it may have at each node.
+        max: u32,
+    },
+    /// Something became of a connection.
+    Connection {
+        /// Of which node.
+        node: NodeNo,
+        /// Which; a number that the node uses again.
+        connection: u64,
+        /// What.
+        change: ConnectionChange<'a>,
     },
     /// A message is durable, whether or not its caller was told so.
     Accepted {
@@ -165,12 +191,45 @@ pub enum Trace<'a> {
         /// From which limits.
         limits: &'a [LimitNo],
     },
+    /// A message is the next to be sent and lacks nothing but a session. Comes
+    /// after the gauge of its node, and again after each for as long as it is so.
+    LacksSession {
+        /// At which node.
+        node: NodeNo,
+        /// Which.
+        message: MessageNo,
+        /// The accounts that have tokens for it, and whether each may connect.
+        carriers: &'a [(u32, bool)],
+    },
     /// What a node holds in memory.
     Gauge {
         /// Which node.
         node: NodeNo,
         /// How much of each.
         holds: Holdings,
+    },
+}
+
+/// What became of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionChange<'a> {
+    /// It is being opened, and will be.
+    Opened {
+        /// By which account.
+        account: u32,
+        /// For whom.
+        destination: &'a Destination,
+        /// When it can carry messages.
+        ready: Nanos,
+    },
+    /// It carries a message.
+    Busy,
+    /// It could carry another.
+    Idle,
+    /// It is closed, or will be then.
+    Closed {
+        /// When.
+        at: Nanos,
     },
 }
 

@@ -51,7 +51,7 @@ use crate::memory::ledger::{MemoryLedger, Settings as LedgerSettings, WorldClock
 use crate::network::Network;
 use crate::random::Random;
 use crate::scenario::{PressureText, Scenario};
-use crate::trace::{FlowNo, MessageNo, NodeNo, Observer, Trace, Violation};
+use crate::trace::{ConnectionChange, FlowNo, MessageNo, NodeNo, Observer, Trace, Violation};
 use crate::traffic::{Arrival, Traffic};
 
 /// Messages that reach a node in one batch at most.
@@ -107,6 +107,8 @@ pub struct World<'a, O> {
     clock: WorldClock,
     /// What each domain resolves to, and in how long.
     domains: BTreeMap<Name, (Destination, Nanos)>,
+    /// The networks to which the accounts of relays connect.
+    relays: BTreeMap<Name, usize>,
     shared: Option<MemoryLedger>,
     broken: Vec<Violation>,
     sabotage: Option<Sabotage>,
@@ -173,6 +175,7 @@ impl<'a, O: Observer> World<'a, O> {
             broken: Vec::new(),
             clock,
             domains: BTreeMap::new(),
+            relays: setup::relays(scenario),
             shared: ledger,
             sabotage: None,
             keyed: !faults.crashes.is_empty() || faults.store.fails.0 > 0.0,
@@ -184,6 +187,12 @@ impl<'a, O: Observer> World<'a, O> {
     pub fn sabotaged(mut self, sabotage: Sabotage) -> Self {
         self.sabotage = Some(sabotage);
         self.settings.leased &= sabotage != Sabotage::CountsAlone;
+        if matches!(
+            sabotage,
+            Sabotage::KeepsIdleSessions | Sabotage::BindsRelaySessions
+        ) {
+            self.settings.pool.keep_idle = Nanos::MAX;
+        }
         if matches!(sabotage, Sabotage::FillsUp | Sabotage::Redistributes) {
             self.settings.pool.under_pressure = UnderPressure::Fill;
         }
@@ -276,6 +285,14 @@ impl<'a, O: Observer> World<'a, O> {
                     answer: attempt.answer,
                 },
             );
+            if let Some((session, closes)) = attempt.connection {
+                let at = self.now;
+                let change = match closes {
+                    true => ConnectionChange::Closed { at },
+                    false => ConnectionChange::Idle,
+                };
+                self.tell_connection(number, session, change);
+            }
             if let Some((account, wait)) = attempt.asks {
                 let until = self.now + wait;
                 self.observer

@@ -266,6 +266,7 @@ fn source(n: u64, isps: usize, duration: Nanos, random: &mut Random) -> TrafficS
         tenants: random.between(1, 4) as u32,
         campaign: random.chance(0.3).then(|| "spring".to_owned()),
         destination: DestinationText(Destination::isp(*isp)),
+        destinations: 1,
         domains,
         dns: Span(if domains > 0 {
             millis(random, 1, 500)

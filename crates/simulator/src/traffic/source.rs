@@ -54,10 +54,8 @@ impl Source {
         // differ in their turns, so that each tenant meets each domain.
         let tenants = u64::from(self.spec.tenants.max(1));
         let tenant = self.yielded % tenants;
-        let domain = match u64::from(self.spec.domains) {
-            0 => 0,
-            domains => (self.yielded + self.yielded / tenants) % domains,
-        };
+        let domains = u64::from(self.spec.domains.max(self.spec.destinations));
+        let domain = (self.yielded + self.yielded / tenants) % domains.max(1);
         let (flow, resolution) = self.flow(tenant, domain);
         let due = at + self.spec.not_before.0;
         let recipient = match self.spec.recipients {
@@ -104,6 +102,7 @@ impl Source {
                 });
                 let destination = match &resolution {
                     Some(resolution) => Destination::unresolved(resolution.domain.clone()),
+                    None if spec.destinations > 1 => numbered(&spec.destination.0, domain + 1),
                     None => spec.destination.0.clone(),
                 };
                 let key = FlowKey {
@@ -119,4 +118,9 @@ impl Source {
             })
             .clone()
     }
+}
+
+/// One of several destinations of a kind.
+fn numbered(all: &Destination, number: u64) -> Destination {
+    Destination::new(all.kind, format!("{}-{number}", all.name))
 }

@@ -25,6 +25,10 @@ pub struct TrafficSpec {
     pub campaign: Option<String>,
     /// Where it goes.
     pub destination: DestinationText,
+    /// Over how many destinations it is spread: `NAME-1`, `NAME-2`, ... of the
+    /// same kind if there are several.
+    #[serde(default = "one")]
+    pub destinations: u32,
     /// Over how many domains it is spread, all of which resolve to
     /// `destination`; none if it is addressed there directly.
     #[serde(default)]
@@ -74,6 +78,12 @@ impl TrafficSpec {
         let mut found = Vec::new();
         if self.tenants == 0 {
             found.push("tenants: must be at least 1".to_owned());
+        }
+        if self.destinations == 0 {
+            found.push("destinations: must be at least 1".to_owned());
+        }
+        if self.destinations > 1 && self.domains > 0 {
+            found.push("destinations: its domains resolve to one".to_owned());
         }
         if self.ends.is_some_and(|ends| ends <= self.starts) {
             found.push("ends: is not after its start".to_owned());
