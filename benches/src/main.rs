@@ -9,6 +9,13 @@
 )]
 
 mod control;
+#[allow(
+    dead_code,
+    clippy::expect_used,
+    reason = "the tests of the resolver use the rest"
+)]
+#[path = "../../crates/resolver-dns/tests/dns/server.rs"]
+mod dns;
 mod driver;
 mod end_to_end;
 mod engine;
@@ -19,6 +26,7 @@ mod fleet;
 mod http;
 mod jobs;
 mod letters;
+mod many_destinations;
 mod memory;
 mod preload;
 mod priority;
@@ -117,6 +125,16 @@ enum Bench {
         /// Leave Postfix out, for profilers.
         #[arg(long)]
         alone: bool,
+    },
+    /// How busy connections are with far more destinations than connections.
+    #[command(name = "many_destinations")]
+    ManyDestinations {
+        /// Domains, each with a server of its own.
+        #[arg(long, default_value_t = 2_000)]
+        domains: u64,
+        /// Messages to each.
+        #[arg(long, default_value_t = 3)]
+        each: u64,
     },
     /// Resident memory with a long queue, and how soon it is ready again.
     Memory {
@@ -234,6 +252,9 @@ fn run(bench: Bench) -> io::Result<Option<Value>> {
             chunking: !no_chunking,
             has_peer: !alone,
         })?,
+        Bench::ManyDestinations { domains, each } => {
+            many_destinations::run(&many_destinations::Plan { domains, each })?
+        }
         Bench::Memory { messages } => memory::run(messages)?,
         Bench::Priority { messages, rate } => priority::run(messages, rate)?,
         Bench::Reading => reading::run()?,
