@@ -10,6 +10,13 @@
 
 mod cardinality;
 mod control;
+#[allow(
+    dead_code,
+    clippy::expect_used,
+    reason = "the tests of the resolver use the rest"
+)]
+#[path = "../../crates/resolver-dns/tests/dns/server.rs"]
+mod dns;
 mod driver;
 mod end_to_end;
 mod engine;
@@ -20,6 +27,7 @@ mod fleet;
 mod http;
 mod jobs;
 mod letters;
+mod many_destinations;
 mod memory;
 mod preload;
 mod priority;
@@ -118,6 +126,16 @@ enum Bench {
         /// Leave Postfix out, for profilers.
         #[arg(long)]
         alone: bool,
+    },
+    /// How busy connections are with far more destinations than connections.
+    #[command(name = "many_destinations")]
+    ManyDestinations {
+        /// Domains, each with a server of its own.
+        #[arg(long, default_value_t = 2_000)]
+        domains: u64,
+        /// Messages to each.
+        #[arg(long, default_value_t = 3)]
+        each: u64,
     },
     /// Resident memory with a long queue, and how soon it is ready again.
     Memory {
@@ -244,6 +262,9 @@ fn run(bench: Bench) -> io::Result<Option<Value>> {
             chunking: !no_chunking,
             has_peer: !alone,
         })?,
+        Bench::ManyDestinations { domains, each } => {
+            many_destinations::run(&many_destinations::Plan { domains, each })?
+        }
         Bench::Memory { messages } => memory::run(messages)?,
         Bench::Cardinality { messages, idle } => cardinality::run(cardinality::Plan {
             messages,

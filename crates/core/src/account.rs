@@ -74,9 +74,12 @@ pub struct AccountFacts<'a> {
 /// What a session of an account is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SessionKind {
-    /// A connection, which takes time to open and may fail to.
+    /// A connection to one destination, which takes time to open and may fail
+    /// to.
     #[default]
     Connections,
+    /// A connection to a relay, which carries messages for any destination.
+    RelayConnections,
     /// A request slot of an HTTP-like transport, which opens at once.
     Slots,
 }

@@ -13,6 +13,7 @@ pub mod pressure;
 pub mod restart;
 pub mod starvation;
 pub mod waits;
+pub mod work_conserving;
 
 use outflow_core::time::Nanos;
 
@@ -86,6 +87,7 @@ impl Checkers {
             Box::new(idle_bucket::IdleBucket::new(tolerance)),
             Box::new(pressure::Pressure::new(scenario)),
             Box::new(waits::Waits::new(scenario.healed_at())),
+            Box::new(work_conserving::WorkConserving::default()),
         ])
     }
 

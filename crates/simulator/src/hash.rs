@@ -6,7 +6,7 @@
 
 use outflow_core::time::Nanos;
 
-use crate::trace::{Observer, Trace};
+use crate::trace::{ConnectionChange, Observer, Trace};
 
 /// The hash of a trace so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +164,24 @@ impl Observer for TraceHash {
             Trace::Waits { .. }
             | Trace::Explained { .. }
             | Trace::ConnectFailed { .. }
+            | Trace::LacksSession { .. }
             | Trace::Gauge { .. } => {}
+            Trace::FlowTo { flow, .. } => self.numbers([19, u64::from(flow)]),
+            Trace::Connects { account, .. } => self.numbers([20, u64::from(account)]),
+            Trace::Connection {
+                node,
+                connection,
+                change,
+            } => {
+                let change = match change {
+                    ConnectionChange::Opened { ready, .. } => [0, ready.0],
+                    ConnectionChange::Busy => [1, 0],
+                    ConnectionChange::Idle => [2, 0],
+                    ConnectionChange::Closed { at } => [3, at.0],
+                };
+                self.numbers([21, u64::from(node), connection]);
+                self.numbers(change);
+            }
         }
     }
 }

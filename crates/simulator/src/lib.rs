@@ -28,6 +28,7 @@
 pub mod backlog;
 pub mod chart;
 pub mod checkers;
+pub mod connections;
 pub mod expect;
 pub mod hash;
 pub mod hidden;

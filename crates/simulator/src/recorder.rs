@@ -7,6 +7,7 @@ use outflow_core::name::Name;
 use outflow_core::time::Nanos;
 
 use crate::backlog::Backlog;
+use crate::connections::ConnectionRecorder;
 use crate::in_flight::InFlight;
 use crate::pressure::PressureRecorder;
 use crate::series::Series;
@@ -31,6 +32,7 @@ pub struct Recorder {
     finished: Nanos,
     series: Series,
     pressure: PressureRecorder,
+    connections: ConnectionRecorder,
 }
 
 impl Recorder {
@@ -67,6 +69,7 @@ impl Recorder {
                 .collect(),
             limits: limits.collect(),
             pressure: self.pressure.finish(),
+            connections: self.connections.finish(),
             series: self.series,
         }
     }
@@ -173,6 +176,7 @@ impl Observer for Recorder {
     fn observe(&mut self, at: Nanos, trace: &Trace<'_>) {
         self.hash.observe(at, trace);
         self.pressure.observe(at, trace);
+        self.connections.observe(at, trace);
         match *trace {
             Trace::Tenant { tenant, name, .. } => {
                 self.tenants

@@ -134,6 +134,8 @@ pub struct Baseline {
     pub without: Vec<String>,
     /// The burst of every rate in it.
     pub burst: Option<u32>,
+    /// Over how many destinations each source is spread in it.
+    pub destinations: Option<u32>,
 }
 
 /// Why a text is no scenario.
@@ -229,6 +231,11 @@ impl Scenario {
         scenario
             .traffic
             .retain(|source| !baseline.without.contains(&source.name));
+        if let Some(destinations) = baseline.destinations {
+            for source in &mut scenario.traffic {
+                source.destinations = destinations;
+            }
+        }
         if let Some(burst) = baseline.burst {
             for policy in scenario.policies.iter_mut().filter(|it| it.rate.is_some()) {
                 policy.burst = Some(burst);
@@ -316,6 +323,14 @@ impl Scenario {
     }
 
     fn check_references(&self, found: &mut Vec<String>) {
+        for account in &self.accounts {
+            if let Some(relay) = &account.relay
+                && !self.networks.iter().any(|it| it.name == *relay)
+            {
+                let name = &account.name;
+                found.push(format!("account {name:?}: there is no network {relay:?}"));
+            }
+        }
         for source in &self.traffic {
             if !self.accounts.iter().any(|it| it.pool == source.pool) {
                 found.push(format!(

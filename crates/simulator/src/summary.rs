@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use outflow_core::time::Nanos;
 use serde::Serialize;
 
+use crate::connections::ConnectionFigures;
 use crate::expect::Metrics;
 use crate::pressure::PressureFigures;
 use crate::series::Series;
@@ -41,6 +42,9 @@ pub struct Summary {
     /// What accounts that were asked to wait did to the whole, if any were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pressure: Option<PressureFigures>,
+    /// How busy connections were, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionFigures>,
     /// The run over time.
     pub series: Series,
 }
@@ -117,6 +121,10 @@ impl Summary {
             let recovered = pressure.recovered.map(Fixed::value);
             let recovered = recovered.map(|share| ("pressure.recovered".to_owned(), share));
             metrics.extend(recovered);
+        }
+        if let Some(connections) = &self.connections {
+            metrics.insert("connections.opened".to_owned(), connections.opened as f64);
+            metrics.insert("connections.busy".to_owned(), connections.busy.value());
         }
         let (all, answers) = (&self.all, &self.answers);
         let put_off = answers.throttled + answers.deferred;

@@ -9,6 +9,7 @@
 use std::fmt;
 
 use outflow_core::class::Class;
+use outflow_core::destination::Destination;
 use outflow_core::limit::spec::LimitSpec;
 use outflow_core::message::State;
 use outflow_core::name::Name;
@@ -97,6 +98,31 @@ pub enum Trace<'a> {
     Operated {
         /// Pauses in force and accounts taken out from now on.
         holds: u32,
+    },
+    /// Where the messages of a flow go.
+    FlowTo {
+        /// Which flow.
+        flow: FlowNo,
+        /// To whom.
+        destination: &'a Destination,
+    },
+    /// An account that opens connections.
+    Connects {
+        /// Its number.
+        account: u32,
+        /// Whether a connection carries messages for every destination.
+        is_relay: bool,
+        /// How many it may have at each node.
+        max: u32,
+    },
+    /// Something became of a connection.
+    Connection {
+        /// Of which node.
+        node: NodeNo,
+        /// Which; a number that the node uses again.
+        connection: u64,
+        /// What.
+        change: ConnectionChange<'a>,
     },
     /// A message is durable, whether or not its caller was told so.
     Accepted {
@@ -208,6 +234,16 @@ pub enum Trace<'a> {
         /// Which account.
         account: u32,
     },
+    /// A message is the next to be sent and lacks nothing but a session. Comes
+    /// after the gauge of its node, and again after each for as long as it is so.
+    LacksSession {
+        /// At which node.
+        node: NodeNo,
+        /// Which.
+        message: MessageNo,
+        /// The accounts that have tokens for it, and whether each may connect.
+        carriers: &'a [(u32, bool)],
+    },
     /// What a node holds in memory.
     Gauge {
         /// Which node.
@@ -264,6 +300,29 @@ impl fmt::Display for HeldBy {
             Self::Shutdown => "the end of the node",
         })
     }
+}
+
+/// What became of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionChange<'a> {
+    /// It is being opened, and will be.
+    Opened {
+        /// By which account.
+        account: u32,
+        /// For whom.
+        destination: &'a Destination,
+        /// When it can carry messages.
+        ready: Nanos,
+    },
+    /// It carries a message.
+    Busy,
+    /// It could carry another.
+    Idle,
+    /// It is closed, or will be then.
+    Closed {
+        /// When.
+        at: Nanos,
+    },
 }
 
 /// Why a limit has other numbers.

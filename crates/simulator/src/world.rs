@@ -58,7 +58,7 @@ use crate::memory::ledger::{MemoryLedger, Settings as LedgerSettings, WorldClock
 use crate::network::Network;
 use crate::random::Random;
 use crate::scenario::{PressureText, Scenario};
-use crate::trace::{FlowNo, MessageNo, NodeNo, Observer, Trace, Violation};
+use crate::trace::{ConnectionChange, FlowNo, MessageNo, NodeNo, Observer, Trace, Violation};
 use crate::traffic::{Arrival, Traffic};
 
 /// Messages that reach a node in one batch at most.
@@ -117,6 +117,8 @@ pub struct World<'a, O> {
     clock: WorldClock,
     /// What each domain resolves to, and in how long.
     domains: BTreeMap<Name, (Destination, Nanos)>,
+    /// The networks to which the accounts of relays connect.
+    relays: BTreeMap<Name, usize>,
     shared: Option<MemoryLedger>,
     broken: Vec<Violation>,
     orders: Orders,
@@ -186,6 +188,7 @@ impl<'a, O: Observer> World<'a, O> {
             broken: Vec::new(),
             clock,
             domains: BTreeMap::new(),
+            relays: setup::relays(scenario),
             shared: ledger,
             orders: Orders::default(),
             watched: Watched::default(),
@@ -199,6 +202,12 @@ impl<'a, O: Observer> World<'a, O> {
     pub fn sabotaged(mut self, sabotage: Sabotage) -> Self {
         self.sabotage = Some(sabotage);
         self.settings.leased &= sabotage != Sabotage::CountsAlone;
+        if matches!(
+            sabotage,
+            Sabotage::KeepsIdleSessions | Sabotage::BindsRelaySessions
+        ) {
+            self.settings.pool.keep_idle = Nanos::MAX;
+        }
         if matches!(sabotage, Sabotage::FillsUp | Sabotage::Redistributes) {
             self.settings.pool.under_pressure = UnderPressure::Fill;
         }
@@ -291,6 +300,14 @@ impl<'a, O: Observer> World<'a, O> {
                     answer: attempt.answer,
                 },
             );
+            if let Some((session, closes)) = attempt.connection {
+                let at = self.now;
+                let change = match closes {
+                    true => ConnectionChange::Closed { at },
+                    false => ConnectionChange::Idle,
+                };
+                self.tell_connection(number, session, change);
+            }
             if let Some((account, wait)) = attempt.asks {
                 let until = self.now + wait;
                 self.observer

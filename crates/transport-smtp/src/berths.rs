@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use outflow_core::account::AccountSpec;
+use outflow_core::account::{AccountSpec, SessionKind};
 use outflow_core::destination::Destination;
 use outflow_core::limit::spec::Rate;
 use outflow_core::name::Name;
@@ -54,7 +54,12 @@ impl Claim {
             account: account.id.clone(),
             destination: destination.clone(),
             account_max: account.sessions.max_connections,
-            destination_max: account.sessions.per_destination,
+            // A connection to a relay is bound to no destination: how many carry
+            // messages for one is the engine's to see to.
+            destination_max: match account.sessions.kind {
+                SessionKind::RelayConnections => u32::MAX,
+                _ => account.sessions.per_destination,
+            },
             connect_rate: account.sessions.connect_rate,
         }
     }

@@ -47,6 +47,7 @@ mod recipes;
 mod redis_server;
 mod report;
 mod runbook;
+mod sessions;
 mod sink;
 #[path = "../../../../crates/transport-smtp/tests/smtp/smtp_sink.rs"]
 mod smtp_sink;

@@ -98,7 +98,11 @@ fn sessions(raw: &RawAccount, kind: Kind, problems: &mut Problems) -> Sessions {
         (None, _) => usual.per_destination.min(max_connections),
     };
     Sessions {
-        kind: SessionKind::Connections,
+        kind: match kind {
+            // Whatever a relay is handed, it takes over the same connection.
+            Kind::Smtp => SessionKind::RelayConnections,
+            _ => SessionKind::Connections,
+        },
         max_connections,
         per_destination,
         messages_per_session: raw

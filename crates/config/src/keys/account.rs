@@ -139,7 +139,9 @@ pub const ACCOUNT: &[Key] = &[
     Key::new(
         "max_connections_per_destination",
         SESSIONS,
-        "How many of them to one destination. Without it, 5 for `mx`, all for `smtp`.",
+        "How many of them to one destination. Connections to a relay (`smtp`) carry mail for any \
+         destination: there it is how many carry mail for one at the same time. Without it, 5 \
+         for `mx`, all for `smtp`.",
     )
     .example("5")
     .aside(),

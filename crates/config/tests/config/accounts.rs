@@ -1,5 +1,6 @@
 use outflow_config::account::{Latency, Tls};
 use outflow_config::{Invalid, RawAccount, SecretSource, TransportSettings, merge};
+use outflow_core::account::SessionKind;
 use outflow_core::limit::spec::{LimitSpec, Rate};
 use outflow_core::reply::{Reply, Stage};
 use outflow_core::time::Nanos;
@@ -302,4 +303,14 @@ fn a_patch_replaces_and_null_clears() {
     let expected =
         json!({"id": "a", "host": "h", "port": 25, "dkim": {"domain": "d", "selector": "t"}});
     assert_eq!(merge(&base, &patch), expected);
+}
+
+#[test]
+fn connections_of_a_relay_serve_any_destination_and_those_of_mx_one() {
+    let relay = valid(json!({"id": "a", "host": "smtp.example.com"}));
+    assert_eq!(relay.spec.sessions.kind, SessionKind::RelayConnections);
+    let mx = valid(json!({"id": "a", "transport": "mx", "helo": "mail.example.com"}));
+    assert_eq!(mx.spec.sessions.kind, SessionKind::Connections);
+    let sandbox = valid(json!({"id": "a", "transport": "sandbox"}));
+    assert_eq!(sandbox.spec.sessions.kind, SessionKind::Slots);
 }

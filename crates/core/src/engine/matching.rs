@@ -9,7 +9,7 @@ use crate::pool::ClassMask;
 use crate::time::Now;
 
 /// Flows at a gate that are looked at to learn how much waits there.
-const GATE_SAMPLE: usize = 16;
+pub(super) const GATE_SAMPLE: usize = 16;
 
 impl Engine {
     /// Tells the pools which lanes have flows at their gates.
@@ -84,9 +84,16 @@ impl Engine {
     }
 
     pub(super) fn open_and_close_in(&mut self, now: &Now, id: PoolId) {
-        let open = self.counter.is_open();
+        // A search for a session to open may close another to make room.
+        while self.close_in(now, id) | self.open_in(now, id) {}
+    }
+
+    /// Closes what is to be closed in a pool. Whether anything was.
+    fn close_in(&mut self, now: &Now, id: PoolId) -> bool {
         let counter = &mut self.counter;
+        let mut any = false;
         while let Some(session) = counter.desk.pool_mut(id).next_close() {
+            any = true;
             // Closing is not answered: the transport says goodbye in its own
             // time, and a slot that waited for an answer could be lost. That
             // the far end sees no more than the cap meanwhile is the
@@ -96,7 +103,18 @@ impl Engine {
             let session = SessionRef { pool: id, session };
             counter.actions.push(Action::CloseSession { session });
         }
-        while open && let Some((session, account, lane)) = counter.desk.next_open(now, id) {
+        any
+    }
+
+    /// Opens the sessions that a pool wants. Whether it wanted any.
+    fn open_in(&mut self, now: &Now, id: PoolId) -> bool {
+        if !self.counter.is_open() {
+            return false;
+        }
+        let counter = &mut self.counter;
+        let mut any = false;
+        while let Some((session, account, lane)) = counter.desk.next_open(now, id) {
+            any = true;
             let session = SessionRef { pool: id, session };
             counter.actions.push(Action::OpenSession {
                 session,
@@ -104,5 +122,6 @@ impl Engine {
                 lane,
             });
         }
+        any
     }
 }

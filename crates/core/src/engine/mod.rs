@@ -52,6 +52,7 @@ mod settings;
 mod setup;
 pub mod standing;
 mod sweep;
+pub mod unserved;
 pub mod view;
 mod welcome;
 

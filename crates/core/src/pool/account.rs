@@ -6,13 +6,14 @@ use crate::time::{Mono, Nanos};
 
 use super::bits::PairBits;
 use super::estimate::{Mean, sessions_for};
+use super::far_end::FarEnd;
 use super::place::PairNo;
 use super::session::List;
 use super::settings::{ClassMask, PoolSettings, SessionCaps, SessionKind};
 use super::stats::Counts;
 
-/// A session is taken from another lane only after it was held so many connect
-/// times: after one, every third send opened a session.
+/// A session is taken from a lane that has messages for it only after it was
+/// held so many connect times: after one, every third send opened a session.
 const HOLD_CONNECTS: u64 = 8;
 
 const NO_PAIR: u32 = u32::MAX;
@@ -24,6 +25,8 @@ pub(super) struct Account {
     /// Removed; stays until its last session is closed.
     pub gone: bool,
     pub caps: SessionCaps,
+    /// The kind of its sessions once the last one it has is closed.
+    pub next_kind: Option<SessionKind>,
     /// The only tenant it serves.
     pub tenant: Option<u32>,
     /// The classes its limits have a token for.
@@ -33,8 +36,13 @@ pub(super) struct Account {
     pub is_capped: bool,
     /// Whether the connection rate allows one more opening.
     pub room: bool,
+    /// Whether it was at its cap when that was last looked at.
+    pub was_at_cap: bool,
     pub counts: Counts,
-    /// What the send gate sees: ready, not blocked, a slot free.
+    /// Where its connections end, if it is a relay.
+    pub far_end: FarEnd,
+    /// What the send gate sees: ready, not blocked, a slot free, and at a relay
+    /// a session idle.
     pub supply: ClassMask,
     /// Behind the lane that was served last, by class.
     pub cursors: [u32; Class::COUNT],
@@ -52,8 +60,9 @@ pub(super) struct Account {
     pub idle_at: Mono,
     /// When a search for a session to take is due again.
     pub take_at: Mono,
-    /// Until then no idle session was held long enough to be taken.
-    pub young_until: Mono,
+    /// Until then no idle session was held long enough to be taken, unless more
+    /// than this were spared meanwhile.
+    pub young: (Mono, u64),
     /// What its pairs can do, by lane.
     pub bits: PairBits,
     pairs: Vec<u32>,
@@ -67,12 +76,15 @@ impl Account {
             id,
             gone: false,
             caps,
+            next_kind: None,
             tenant: None,
             ready: ClassMask::NONE,
             blocked: false,
             is_capped: false,
             room: true,
+            was_at_cap: false,
             counts: Counts::default(),
+            far_end: FarEnd::default(),
             supply: ClassMask::NONE,
             cursors: [0; Class::COUNT],
             open_cursor: 0,
@@ -83,7 +95,7 @@ impl Account {
             idle: List::EMPTY,
             idle_at: Mono::NEVER,
             take_at: Mono::NEVER,
-            young_until: Mono(0),
+            young: (Mono(0), 0),
             bits: PairBits::default(),
             pairs: Vec::new(),
             sites: Vec::new(),
@@ -100,6 +112,11 @@ impl Account {
 
     pub fn is_slots(&self) -> bool {
         self.caps.kind == SessionKind::Slots
+    }
+
+    /// Whether its connections carry messages for any lane.
+    pub fn is_relay(&self) -> bool {
+        self.caps.kind == SessionKind::RelayConnections
     }
 
     pub fn pair(&self, col: usize) -> Option<PairNo> {
@@ -135,8 +152,12 @@ impl Account {
     }
 
     pub fn supply_now(&self) -> ClassMask {
-        let full = self.is_slots() && self.counts.busy >= self.caps.max_connections;
-        if self.blocked || self.gone || full {
+        let lacks_session = match self.caps.kind {
+            SessionKind::Connections => false,
+            SessionKind::RelayConnections => self.counts.idle == 0,
+            SessionKind::Slots => self.counts.busy >= self.caps.max_connections,
+        };
+        if self.blocked || self.gone || self.next_kind.is_some() || lacks_session {
             ClassMask::NONE
         } else {
             self.ready
@@ -144,13 +165,19 @@ impl Account {
     }
 
     fn connects(&self) -> bool {
-        self.room && !self.blocked && !self.gone && !self.is_slots()
+        let backs_off = self.far_end.backoff_until.is_some();
+        let stops = self.blocked || self.gone || self.next_kind.is_some();
+        self.room && !stops && !self.is_slots() && !backs_off
     }
 
     /// Whether it may open one more: below its cap, and not more at once than
     /// its rate can use.
     pub fn has_room(&self) -> bool {
-        if !self.connects() || self.counts.live() >= self.caps.max_connections {
+        let cap = self.caps.max_connections.min(self.far_end.cap);
+        if !self.connects() || self.counts.live() >= cap {
+            return false;
+        }
+        if self.is_relay() && !self.relay_has_room() {
             return false;
         }
         let spare = self.need.saturating_sub(self.counts.busy);
@@ -158,10 +185,19 @@ impl Account {
         self.counts.opening < at_once
     }
 
+    /// Whether one more connection to a relay helps: none that is open could
+    /// carry the message, and a relay that failed is asked by one at a time.
+    fn relay_has_room(&self) -> bool {
+        let Counts { opening, idle, .. } = self.counts;
+        let serving = self.counts.serving();
+        let fails = self.far_end.failures > 0 && opening > 0;
+        idle == 0 && !fails && (serving == 0 || self.is_hungry())
+    }
+
     /// Whether one more session would help its rate: it has fewer than it
     /// needs, or tokens even for low that no session carries.
     pub fn is_hungry(&self) -> bool {
-        self.counts.serving() < self.need || self.supply.contains(Class::Low)
+        self.counts.serving() < self.need || self.ready.contains(Class::Low)
     }
 
     /// Whether it is at its cap and could open if an idle session made way.
@@ -169,9 +205,10 @@ impl Account {
         self.at_cap() && self.counts.idle > 0
     }
 
-    /// Whether it is at its cap and could open if a session made way.
+    /// Whether it is at its cap and could open for another lane if a session
+    /// made way.
     pub fn at_cap(&self) -> bool {
-        self.connects() && self.counts.live() == self.caps.max_connections
+        !self.is_relay() && self.connects() && self.counts.live() == self.caps.max_connections
     }
 
     /// A message's share of the time it takes to connect.

@@ -7,6 +7,7 @@ use super::Pool;
 use super::lane::Rich;
 use super::pair::Opens;
 use super::place::{Col, PairNo, Row};
+use super::send::LOOKS;
 use super::session::State;
 use super::settings::ClassMask;
 use super::stats::Counts;
@@ -30,10 +31,12 @@ impl Pool {
         let mut total = Counts::default();
         let mut pairs = vec![Counts::default(); self.pairs.len()];
         for (_, session) in self.sessions.iter() {
-            let pair = pairs
-                .get_mut(session.pair.0 as usize)
-                .expect("a session has a pair");
-            for counts in [pair, &mut total] {
+            let pair = session.pair.map(|pair| {
+                pairs
+                    .get_mut(pair.0 as usize)
+                    .expect("a pair is in the slab")
+            });
+            for counts in pair.into_iter().chain([&mut total]) {
                 match session.state {
                     State::Free => {}
                     State::Opening => counts.opening += 1,
@@ -62,7 +65,7 @@ impl Pool {
         assert_eq!(self.full.contains(row.0), account.is_full(), "full");
         let hungry = account.has_room() && account.is_hungry();
         assert_eq!(self.hungry.contains(row.0), hungry, "hungry");
-        let mut sum = Counts::default();
+        let mut sum = self.unbound_counts(row);
         for col in 0..self.lanes.len() {
             if let Some(no) = account.pair(col) {
                 let counts = self.pair(no).counts;
@@ -80,6 +83,22 @@ impl Pool {
         );
     }
 
+    /// The sessions of an account that are no lane's: those of a relay that
+    /// neither open nor carry a message.
+    fn unbound_counts(&self, row: Row) -> Counts {
+        let mut sum = Counts::default();
+        for (no, session) in self.sessions.iter().filter(|(_, it)| it.row == row) {
+            let is_relay = self.account(row).is_relay();
+            let carries = matches!(session.state, State::Opening | State::Busy);
+            assert_eq!(session.pair.is_some(), carries || !is_relay, "{no:?}");
+            if session.pair.is_none() {
+                sum.idle += u32::from(session.state == State::Idle);
+                sum.closing += u32::from(session.state == State::Closing);
+            }
+        }
+        sum
+    }
+
     fn check_lane(&self, col: Col) {
         let lane = self.lane(col);
         assert_eq!(lane.demand, lane.demand_now(), "demand of {col:?}");
@@ -93,6 +112,19 @@ impl Pool {
         assert_eq!(self.short.contains(col.0), short, "short of {col:?}");
         let urgent = short && lane.is_urgent();
         assert_eq!(self.urgent.contains(col.0), urgent, "urgent of {col:?}");
+        let listed = self.free_cols.iter().filter(|free| **free == col).count();
+        assert_eq!(listed, usize::from(lane.is_freed), "{col:?} is free once");
+        let waiting = lane.waits_for_session();
+        assert_eq!(self.waiting.contains(col.0), waiting, "waiting of {col:?}");
+    }
+
+    /// Whether a session is idle whose lane has no message, and none soon.
+    fn has_spare(&self, row: Row) -> bool {
+        let idle = self.sessions.oldest(self.account(row).idle);
+        idle.filter_map(|no| self.sessions.at(no).pair).any(|pair| {
+            let lane = self.lane(self.pair(pair).col);
+            lane.demand.is_empty() && lane.gap().is_none()
+        })
     }
 
     fn check_pair(&self, row: Row, col: Col) {
@@ -129,7 +161,13 @@ impl Pool {
             sendable.is_empty() || self.sending.covers(row, col),
             "{row:?} could send for {col:?} and is not marked"
         );
-        let short = self.short.contains(col.0) && self.can_take(row, col, lane.first_cost());
+        let is_relay = account.is_relay();
+        assert_eq!(self.relays.contains(row.0), is_relay, "a relay");
+        let seeks = match is_relay {
+            true => self.waiting.contains(col.0),
+            false => self.short.contains(col.0),
+        };
+        let short = seeks && self.can_take(row, col, lane.first_cost());
         let marked = self.connecting.covers(row, col);
         let opens = first && self.room.contains(row.0) || more && self.hungry.contains(row.0);
         assert!(
@@ -145,6 +183,14 @@ impl Pool {
                 || marked
                 || (0..self.accounts.len() as u32).any(timed),
             "{row:?} could make way for {col:?} and is neither marked nor timed"
+        );
+        // One search looks at so many lanes; the next comes with the timer.
+        let is_timed = account.take_at != Mono::NEVER;
+        let looked = marked || is_timed && self.lanes.len() > LOOKS as usize;
+        let spared = starved && (first || more) && self.waiting.contains(col.0);
+        assert!(
+            !spared || looked || !self.has_spare(row),
+            "{row:?} has a session that no lane needs, and {col:?} waits"
         );
     }
 }

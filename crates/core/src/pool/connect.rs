@@ -4,7 +4,8 @@
 //! A session on its way counts as some sends that the lane has had already, so
 //! that one lane does not open for all. A lane with many sessions leaves the
 //! last free slots to others for a while. An account at its cap may still take
-//! a session from another lane: see `takeover`.
+//! a session from another lane: see `takeover`. A relay has room only while none
+//! of its sessions is idle, and opens for messages that wait.
 
 use crate::handle::{AccountId, LaneId, SessionId};
 use crate::time::Mono;
@@ -15,7 +16,6 @@ use super::lane::Rich;
 use super::place::{Col, Row};
 use super::send::LOOKS;
 use super::session::{SessionNo, State};
-use super::takeover::TAKE_LOOKS;
 use super::timer::Timer;
 
 /// The most sends that an opening stands for in a lane's tag.
@@ -39,6 +39,9 @@ impl Pool {
     /// [`Pool::session_failed`]; tell [`Pool::set_room`] what the connection
     /// rate says now before asking again.
     pub fn next_open(&mut self, now: Mono) -> Option<(SessionId, AccountId, LaneId)> {
+        while let Some(col) = self.began_to_wait.pop() {
+            self.lane_mut(col).waits_since = now;
+        }
         while let Some((row, col)) = self.freed.pop_front() {
             let wanted = self.room.contains(row.0) && self.short.contains(col.0);
             if wanted
@@ -50,7 +53,8 @@ impl Pool {
             }
         }
         loop {
-            if self.short.is_empty() || (self.room.is_empty() && self.full.is_empty()) {
+            let nobody_seeks = self.short.is_empty() && self.waiting.is_empty();
+            if nobody_seeks || (self.room.is_empty() && self.full.is_empty()) {
                 self.connecting.clear();
                 return None;
             }
@@ -75,7 +79,7 @@ impl Pool {
     }
 
     fn opening(&self, no: SessionNo) -> (SessionId, AccountId, LaneId) {
-        let pair = self.pair(self.sessions.at(no).pair);
+        let pair = self.pair(self.sessions.at(no).carried());
         let (account, lane) = (self.account(pair.row).id, self.lane(pair.col).id);
         (self.sessions.id(no), account, lane)
     }
@@ -86,7 +90,7 @@ impl Pool {
         if !room && !full {
             return Search::Nothing;
         }
-        let Some(col) = self.pick_short(row, full) else {
+        let Some(col) = self.pick_short(now, row, full) else {
             return Search::Nothing;
         };
         if full {
@@ -95,7 +99,7 @@ impl Pool {
                 false => Search::Nothing,
             };
         }
-        if self.stands_back(now, col) {
+        if !self.relays.contains(row.0) && self.stands_back(now, col) {
             return Search::Again;
         }
         self.open(now, row, col)
@@ -104,47 +108,25 @@ impl Pool {
 
     /// A lane that is short looks for an account.
     fn request(&mut self, now: Mono, col: Col) -> Search {
-        if !self.short.contains(col.0) || self.stands_back(now, col) {
-            return Search::Nothing;
-        }
-        if let Some(row) = self.pick_room(col) {
+        let short = self.short.contains(col.0) && !self.stands_back(now, col);
+        if let Some(row) = self.pick_room(col, short) {
             return self
                 .open(now, row, col)
                 .map_or(Search::Nothing, Search::Opened);
         }
-        if self.lane(col).demand.is_empty() {
-            return Search::Nothing;
+        match short && self.waiting.contains(col.0) && self.take_for_lane(now, col) {
+            true => Search::Again,
+            false => Search::Nothing,
         }
-        let mut full = [Row(0); TAKE_LOOKS];
-        let mut found = 0;
-        let lane = self.lane(col);
-        let cost = lane.first_cost();
-        scan(
-            self.full.len_words(),
-            lane.cursor,
-            |at| self.full.word(at) & lane.bits.opens(at) & !self.too_small(col, at, cost),
-            |at| {
-                if let Some(slot) = full.get_mut(found) {
-                    *slot = Row(at);
-                    found += 1;
-                }
-                found < TAKE_LOOKS
-            },
-        );
-        let urgent = self.urgent.contains(col.0);
-        for row in full.into_iter().take(found) {
-            let young_until = self.account(row).young_until;
-            if young_until > now && !urgent {
-                self.time_take(row, young_until);
-            } else if self.take_for(now, row, col) {
-                return Search::Again;
-            }
-        }
-        Search::Nothing
     }
 
-    /// Among the accounts with room, the one that opened least recently.
-    fn pick_room(&mut self, col: Col) -> Option<Row> {
+    /// Among the accounts with room, the one that opened least recently. A
+    /// relay opens only for messages that wait, others also for a lane that is
+    /// short of sessions.
+    fn pick_room(&mut self, col: Col, short: bool) -> Option<Row> {
+        let bound = if short { u64::MAX } else { 0 };
+        let waiting = self.waiting.contains(col.0);
+        let relays = if waiting { u64::MAX } else { 0 };
         let lane = self.lane(col);
         let cost = lane.first_cost();
         let mut best: Option<(u64, u32)> = None;
@@ -155,7 +137,9 @@ impl Pool {
             |at| {
                 let first = self.room.word(at) & lane.bits.first(at);
                 let more = self.hungry.word(at) & lane.bits.more(at);
-                (first | more) & !self.too_small(col, at, cost)
+                let is_relay = self.relays.word(at);
+                let sought = is_relay & relays | !is_relay & bound;
+                (first | more) & sought & !self.too_small(col, at, cost)
             },
             |at| {
                 looks += 1;
@@ -175,10 +159,17 @@ impl Pool {
     }
 
     /// Among the lanes that are short, an urgent one, else the one that has had
-    /// and was promised least.
-    pub(super) fn pick_short(&mut self, row: Row, waiting_only: bool) -> Option<Col> {
+    /// and was promised least. With `taking`, among those that gain by a session
+    /// that another gives up.
+    pub(super) fn pick_short(&mut self, now: Mono, row: Row, taking: bool) -> Option<Col> {
         let account = self.account(row);
-        let first_only = !waiting_only && !self.hungry.contains(row.0);
+        let is_relay = account.is_relay();
+        let first_only = !taking && !self.hungry.contains(row.0);
+        let seeks = |at| match (is_relay, taking) {
+            (true, _) => self.waiting.word(at),
+            (false, true) => self.waiting.word(at) & self.short.word(at),
+            (false, false) => self.short.word(at),
+        };
         let opens = |at| {
             if first_only {
                 account.bits.first(at)
@@ -187,7 +178,7 @@ impl Pool {
             }
         };
         let mut best: Option<(u64, u32)> = None;
-        let mut looks = 0;
+        let (mut looks, mut is_put_off) = (0, false);
         if !self.urgent.is_empty() {
             scan(
                 self.urgent.len_words(),
@@ -206,7 +197,7 @@ impl Pool {
             scan(
                 self.short.len_words(),
                 account.open_cursor,
-                |at| self.short.word(at) & opens(at),
+                |at| seeks(at) & opens(at),
                 |at| {
                     if !self.can_take(row, Col(at), self.lane(Col(at)).first_cost()) {
                         return true;
@@ -216,8 +207,9 @@ impl Pool {
                     if self.serving_here(row, Col(at)) > 0 {
                         rank |= BEHIND_ALL_FIRST;
                     }
-                    let counts = !waiting_only || !self.lane(Col(at)).demand.is_empty();
-                    if counts && best.is_none_or(|(least, _)| rank < least) {
+                    let gains = !taking || self.is_eager(now, row, Col(at));
+                    is_put_off |= !gains;
+                    if gains && best.is_none_or(|(least, _)| rank < least) {
                         best = Some((rank, at));
                     }
                     looks < LOOKS
@@ -226,6 +218,9 @@ impl Pool {
         }
         self.work.searches += 1;
         self.work.looks += u64::from(looks);
+        if best.is_none() && is_put_off {
+            self.time_take(row, now + self.account(row).connect.get());
+        }
         best.map(|(_, at)| Col(at))
     }
 
@@ -239,10 +234,10 @@ impl Pool {
     }
 
     fn is_rich(&self, col: Col) -> bool {
-        let live = u64::from(self.counts.live());
-        let free = self.cap.saturating_sub(live);
+        let free = self.cap.saturating_sub(self.bound);
         let alone = self.lanes.len() - self.free_cols.len() <= 1;
-        !alone && u64::from(self.lane(col).counts.serving()) > RICH * free
+        // Only connections that are bound to a destination are kept from others.
+        free > 0 && !alone && u64::from(self.lane(col).counts.serving()) > RICH * free
     }
 
     /// Whether a lane leaves the last free slots to others. It does so for as
@@ -294,7 +289,7 @@ impl Pool {
 
     fn open(&mut self, now: Mono, row: Row, col: Col) -> Option<SessionNo> {
         let pair = self.meet(row, col);
-        let no = self.sessions.insert(pair, now)?;
+        let no = self.sessions.insert(row, pair, now)?;
         self.turn(now, no, State::Opening);
         let deadline = now + self.settings.connect_deadline;
         self.openings.push_back((deadline, self.sessions.id(no)));

@@ -3,7 +3,7 @@
 
 use crate::class::Class;
 use crate::handle::LaneId;
-use crate::time::{Mono, Nanos};
+use crate::time::{Mono, NANOS_PER_SECOND, Nanos};
 
 use super::bits::PairBits;
 use super::estimate::{Mean, Meter, sessions_for};
@@ -39,6 +39,8 @@ pub(super) struct Lane {
     pub id: LaneId,
     /// Removed; stays until its last session is closed.
     pub gone: bool,
+    /// Its last session is closed, too: its column is free.
+    pub is_freed: bool,
     /// Whose messages it carries, if that tenant has accounts of its own.
     pub tenant: Option<u32>,
     /// The lanes of the same destination, if there are others.
@@ -64,6 +66,10 @@ pub(super) struct Lane {
     pub cursor: u32,
     /// Behind the account that opened last.
     pub open_cursor: u32,
+    /// When one of its sessions last took a message or came free.
+    pub moved_at: Mono,
+    /// Since when messages have waited for a session.
+    pub waits_since: Mono,
     pub meter: Meter,
     pub reply: Mean,
     pub connect: Mean,
@@ -84,6 +90,7 @@ impl Lane {
         Self {
             id,
             gone: false,
+            is_freed: false,
             tenant: None,
             site: None,
             costs: [0; Class::COUNT],
@@ -98,6 +105,8 @@ impl Lane {
             pace: Pace::default(),
             cursor: 0,
             open_cursor: 0,
+            moved_at: Mono(0),
+            waits_since: Mono(0),
             meter: Meter::default(),
             reply: Mean::until_measured(settings.reply_hint),
             connect: Mean::new(settings.connect_hint),
@@ -160,13 +169,25 @@ impl Lane {
             Reach::Shut(_) => false,
             Reach::Probe => self.coming() == 0,
         };
-        let waits = !self.demand.is_empty() && self.waiting > self.coming();
-        reachable && (waits || self.serving() < self.target)
+        reachable && (self.waits_for_session() || self.serving() < self.target)
+    }
+
+    /// Whether more wait than sessions are coming.
+    pub fn waits_for_session(&self) -> bool {
+        !self.demand.is_empty() && self.waiting > self.coming()
     }
 
     /// Whether critical messages wait and there is no session at all.
     pub fn is_urgent(&self) -> bool {
         self.demand.contains(Class::Critical) && self.serving() == 0
+    }
+
+    /// The time between two of its messages, as far as was measured.
+    pub fn gap(&self) -> Option<Nanos> {
+        const MILLI_SECONDS: u64 = 1_000 * NANOS_PER_SECOND;
+        MILLI_SECONDS
+            .checked_div(self.meter.rate_milli())
+            .map(Nanos)
     }
 
     /// Measures its rate anew, once a second at most.

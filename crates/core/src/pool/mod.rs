@@ -1,6 +1,10 @@
 //! A pool is a gate: it matches accounts that can take a message with lanes
 //! that want to send one, over the pairs that have a session idle.
 //!
+//! A connection to a destination belongs to its account and lane; a connection
+//! to a relay and a request slot belong to the account and carry messages for
+//! any of its lanes. So there the account has or lacks a session, not the pair.
+//!
 //! Two matchings have the same shape. The *send* gate matches accounts that
 //! are ready with lanes that have a backlog, over pairs that are able (a
 //! session idle, the limits of the pair open). The *connect* gate matches
@@ -14,9 +18,9 @@
 //! 4,000 lanes and many accounts, memory (6 bits a pair and side) speaks for
 //! more pools.
 //!
-//! Reading order: `settings`, `stats`, `account`, `lane`, `pair`, `session`, `site`
-//! (who serves whom), `size` (who can take how much), `refresh` (bits follow state), `send`, `pace`, `connect`, `takeover`, `turnover` (the
-//! life of a session), `timer`, `check`; below them `bits`, `mark`, `place`, `estimate`.
+//! Reading order: `settings`, `stats`, `account`, `lane`, `pair`, `far_end`, `session`, `kind`,
+//! `site` (who serves whom), `size` (who can take how much), `refresh` (bits follow state), `send`, `pace`, `connect`, `takeover`, `turnover` (the
+//! life of a session), `timer`, `check`, `unserved`; below them `bits`, `mark`, `place`, `estimate`.
 
 mod account;
 mod bits;
@@ -24,6 +28,8 @@ mod bits;
 mod check;
 mod connect;
 mod estimate;
+mod far_end;
+mod kind;
 mod lane;
 mod mark;
 mod pace;
@@ -39,6 +45,7 @@ mod stats;
 mod takeover;
 mod timer;
 mod turnover;
+mod unserved;
 pub mod welcome;
 
 use std::collections::VecDeque;
@@ -53,12 +60,13 @@ use self::lane::Lane;
 use self::mark::Marks;
 use self::pair::{Opens, Pair};
 use self::place::{Col, PairNo, Places, Row};
-use self::session::{Sessions, State};
+use self::session::{Session, Sessions, State};
 use self::size::Sizes;
 use self::timer::Timers;
 
 pub use self::settings::{ClassMask, PoolSettings, Prefer, SessionCaps, SessionKind};
 pub use self::stats::{Counts, Work};
+pub use self::unserved::Carrier;
 
 /// Accounts that can stand in for one another, and the lanes they serve.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +93,12 @@ pub struct Pool {
     hungry: Bits,
     full: Bits,
     short: Bits,
+    /// Lanes with more messages than sessions on their way, whether or not
+    /// connections to their destination may be opened.
+    waiting: Bits,
     urgent: Bits,
+    /// Accounts whose connections carry messages for any lane.
+    relays: Bits,
     rich: Bits,
 
     /// What each lane has had, in cost, and how far the pool has come.
@@ -100,6 +113,10 @@ pub struct Pool {
 
     sending: Marks,
     connecting: Marks,
+    /// How often a session became idle, or stayed so, without a message for it.
+    spared: u64,
+    /// Lanes that began to wait since the time was last told.
+    began_to_wait: Vec<Col>,
     /// Slots that were taken from one lane for another.
     freed: VecDeque<(Row, Col)>,
     closing: VecDeque<SessionId>,
@@ -108,8 +125,10 @@ pub struct Pool {
     timers: Timers,
 
     counts: Counts,
+    /// Connections that are bound to a destination, and how many may be.
+    bound: u64,
     cap: u64,
-    /// The request slots that one lane could have.
+    /// The sessions, bound to no lane, that one lane could have.
     slots: u64,
     work: Work,
 }
@@ -147,6 +166,8 @@ impl Pool {
         self.room.grow(rows);
         self.hungry.grow(rows);
         self.full.grow(rows);
+        self.relays.grow(rows);
+        self.relays.set(row.0, self.account(row).is_relay());
         self.sending.grow_rows(rows);
         self.connecting.grow_rows(rows);
         self.account_mut(row).bits.grow(cols);
@@ -159,7 +180,7 @@ impl Pool {
             self.put_unmet(row, col);
         }
         self.rows.put(id.0, Some(row.0));
-        self.cap += u64::from(caps.max_connections);
+        self.cap += caps.bound();
         self.slots += caps.slots();
         self.refresh_account(row);
     }
@@ -170,11 +191,11 @@ impl Pool {
         let Some(row) = self.row(id) else { return };
         self.rows.put(id.0, None);
         let caps = self.account(row).caps;
-        self.cap -= u64::from(caps.max_connections);
+        self.cap -= caps.bound();
         self.slots -= caps.slots();
         self.account_mut(row).gone = true;
         self.refresh_account(row);
-        self.retire_where(now, |pair| pair.row == row);
+        self.retire_where(now, |_, session| session.row == row);
         self.free_row_if_done(row);
     }
 
@@ -198,6 +219,7 @@ impl Pool {
         let (rows, cols) = (self.accounts.len(), self.lanes.len());
         self.demand.grow(cols);
         self.short.grow(cols);
+        self.waiting.grow(cols);
         self.urgent.grow(cols);
         self.rich.grow(cols);
         self.sending.grow_cols(cols);
@@ -215,42 +237,44 @@ impl Pool {
     }
 
     /// Takes a lane out. Its idle sessions are closed; busy ones close when
-    /// their reply arrives.
+    /// their reply arrives. Those of relays stay for other lanes.
     pub fn remove_lane(&mut self, now: Mono, id: LaneId) {
         let Some(col) = self.col(id) else { return };
         self.cols.put(id.0, None);
         self.lane_mut(col).gone = true;
         self.refresh_lane(col);
-        self.retire_where(now, |pair| pair.col == col);
+        self.retire_where(now, |pool, session| {
+            session.pair.is_some_and(|pair| pool.pair(pair).col == col)
+        });
         self.free_col_if_done(col);
     }
 
     fn change_caps(&mut self, row: Row, caps: SessionCaps) {
         let account = self.account_mut(row);
-        // Changing the kind would strand the sessions there are.
+        let wanted = caps;
         let kind = account.caps.kind;
         let caps = SessionCaps { kind, ..caps };
         let before = std::mem::replace(&mut account.caps, caps);
         account.measure();
         account.idle_at = Mono::NEVER;
         self.slots = self.slots - before.slots() + caps.slots();
-        self.cap = self.cap - u64::from(before.max_connections) + u64::from(caps.max_connections);
+        self.cap = self.cap - before.bound() + caps.bound();
         let met: Vec<PairNo> = (0..self.lanes.len())
             .filter_map(|col| self.account(row).pair(col))
             .collect();
         for pair in met {
             self.refresh_pair(pair);
         }
-        self.refresh_account(row);
+        self.begin_change(row, wanted);
         self.time_idle(row);
     }
 
-    fn retire_where(&mut self, now: Mono, chosen: impl Fn(&Pair) -> bool) {
+    fn retire_where(&mut self, now: Mono, chosen: impl Fn(&Self, &Session) -> bool) {
         let sessions: Vec<_> = self
             .sessions
             .iter()
             .filter(|(_, session)| matches!(session.state, State::Idle | State::Opening))
-            .filter(|(_, session)| chosen(self.pair(session.pair)))
+            .filter(|(_, session)| chosen(self, session))
             .map(|(no, _)| no)
             .collect();
         for no in sessions {
@@ -274,9 +298,10 @@ impl Pool {
     /// Frees the column of a removed lane once nothing refers to it.
     fn free_col_if_done(&mut self, col: Col) {
         let lane = self.lane(col);
-        if !lane.gone || lane.counts.live() + lane.promised > 0 {
+        if !lane.gone || lane.is_freed || lane.counts.live() + lane.promised > 0 {
             return;
         }
+        self.lane_mut(col).is_freed = true;
         for row in (0..self.accounts.len() as u32).map(Row) {
             self.forget_pair(row, col);
         }
@@ -288,7 +313,7 @@ impl Pool {
         self.put_bits(row, col, ClassMask::NONE, Opens::No);
         if let Some(pair) = self.account(row).pair(col.index()) {
             self.account_mut(row).put_pair(col.index(), None);
-            self.pair_mut(pair).backoff_until = None;
+            self.pair_mut(pair).far_end.backoff_until = None;
             self.free_pairs.push(pair);
         }
     }

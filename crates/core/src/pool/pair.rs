@@ -3,12 +3,10 @@
 //! A pair exists from its first session, failed connect or shut limit on; all
 //! others are only bits.
 
-use crate::adapt::connections::Connections;
-use crate::time::Mono;
-
+use super::far_end::FarEnd;
 use super::place::{Col, Row};
 use super::session::List;
-use super::settings::ClassMask;
+use super::settings::{ClassMask, SessionKind};
 use super::stats::Counts;
 
 /// Whether a pair may open a session, as far as the pair is concerned.
@@ -16,7 +14,7 @@ use super::stats::Counts;
 pub(super) enum Opens {
     /// One is idle, or it is at its cap, backed off, or shut.
     No,
-    /// It has none.
+    /// It has none, or the account's sessions carry for any lane.
     First,
     /// All it has are busy: one more helps if the account has tokens to spare.
     More,
@@ -24,8 +22,11 @@ pub(super) enum Opens {
 
 impl Opens {
     /// What a pair that never met may do.
-    pub fn unmet(slots: bool) -> Self {
-        if slots { Self::No } else { Self::First }
+    pub fn unmet(kind: SessionKind) -> Self {
+        match kind {
+            SessionKind::Slots => Self::No,
+            SessionKind::Connections | SessionKind::RelayConnections => Self::First,
+        }
     }
 }
 
@@ -38,21 +39,13 @@ pub(super) struct Pair {
     pub product: ClassMask,
     /// Somebody paused this account at this destination.
     pub held: bool,
+    /// Sessions that carry or open for exactly this pair; those of a relay
+    /// count here only meanwhile.
     pub counts: Counts,
-    /// Idle sessions, used last first.
+    /// Idle sessions, used last first; those of a relay are the account's.
     pub idle: List,
-    /// Connects that failed in a row.
-    pub failures: u32,
-    /// No connect before then.
-    pub backoff_until: Option<Mono>,
-    /// So many sessions are welcome, as far as was found out.
-    pub cap: u32,
-    /// And so many messages on each.
-    pub messages: u32,
-    /// When the next is tried; a timer is set for it.
-    pub tries_at: Mono,
-    /// How that was found out.
-    pub welcome: Option<Box<Connections>>,
+    /// Where its connections end, unless the account is a relay.
+    pub far_end: FarEnd,
     /// What the send gate sees: a session idle, the product open.
     pub able: ClassMask,
     /// What the connect gate sees.
@@ -69,23 +62,17 @@ impl Pair {
             held: false,
             counts: Counts::default(),
             idle: List::EMPTY,
-            failures: 0,
-            backoff_until: None,
-            cap: u32::MAX,
-            messages: u32::MAX,
-            tries_at: Mono::NEVER,
-            welcome: None,
+            far_end: FarEnd::default(),
             able,
             opens,
         }
     }
 
     /// What a pair that never met is able to carry.
-    pub fn able_unmet(slots: bool) -> ClassMask {
-        if slots {
-            ClassMask::ALL
-        } else {
-            ClassMask::NONE
+    pub fn able_unmet(kind: SessionKind) -> ClassMask {
+        match kind {
+            SessionKind::Connections => ClassMask::NONE,
+            SessionKind::RelayConnections | SessionKind::Slots => ClassMask::ALL,
         }
     }
 }

@@ -12,7 +12,7 @@ use super::Pool;
 use super::lane::Rich;
 use super::pair::{Opens, Pair};
 use super::place::{Col, PairNo, Row};
-use super::settings::ClassMask;
+use super::settings::{ClassMask, SessionKind};
 
 impl Pool {
     /// Says for which classes every limit of the account has a token.
@@ -110,6 +110,9 @@ impl Pool {
         let slots = account.is_slots();
         let (room, full) = (account.has_room(), account.is_full());
         let hungry = room && account.is_hungry();
+        let at_cap = account.at_cap();
+        let was_at_cap = std::mem::replace(&mut account.was_at_cap, at_cap);
+        let cap_gained = at_cap && !was_at_cap;
         let take_is_timed = account.take_at != Mono::NEVER;
         if supply != before {
             self.supply.flip(row.0, supply.differing(before));
@@ -124,8 +127,13 @@ impl Pool {
         let room_gained = self.room.set(row.0, room) && room;
         let hungry_gained = self.hungry.set(row.0, hungry) && hungry;
         let full_gained = self.full.set(row.0, full) && full;
-        let may_take = full_gained && (!take_is_timed || !self.urgent.is_empty());
-        if (room_gained || hungry_gained || may_take) && !self.short.is_empty() {
+        // Between two messages of one lane nothing is gained by a look.
+        let may_take = full_gained && (cap_gained || !take_is_timed || !self.urgent.is_empty());
+        let seekers = match self.relays.contains(row.0) {
+            true => &self.waiting,
+            false => &self.short,
+        };
+        if (room_gained || hungry_gained || may_take) && !seekers.is_empty() {
             self.connecting.mark_row(row);
         }
     }
@@ -150,6 +158,8 @@ impl Pool {
         let short = wants && !stands_back;
         self.rich.set(col.0, stands_back);
         let urgent = short && lane.is_urgent();
+        let waiting = lane.waits_for_session();
+        let spares = !before.is_empty() && demand.is_empty() && lane.counts.idle > 0;
         if asks != asked {
             self.demand.flip(col.0, asks.differing(asked));
             let gained = asks.minus(asked);
@@ -159,10 +169,19 @@ impl Pool {
         }
         let short_gained = self.short.set(col.0, short) && short;
         let urgent_gained = self.urgent.set(col.0, urgent) && urgent;
+        let waiting_gained = self.waiting.set(col.0, waiting) && waiting;
         let may_open = !self.room.is_empty() || !self.full.is_empty();
         let waits_gained = short && before.is_empty() && !demand.is_empty();
-        if (short_gained || urgent_gained || waits_gained) && may_open {
+        let gained = short_gained || urgent_gained || waits_gained || waiting_gained;
+        if gained && may_open {
             self.connecting.mark_col(col);
+        }
+        if spares {
+            self.offer_idle(col);
+        }
+        if waiting_gained {
+            self.began_to_wait.push(col);
+            self.ask_site(col);
         }
     }
 
@@ -178,27 +197,32 @@ impl Pool {
             .accounts
             .get_mut(row.index())
             .expect("a row is an account");
-        let live = site.map_or(pair.counts.live(), |site| account.site_live(site));
-        let below_cap = live < account.caps.per_destination.min(pair.cap);
-        let slots = account.is_slots();
-        let carries = if slots {
-            below_cap
-        } else {
-            pair.counts.idle > 0
+        let cap = account.caps.per_destination.min(pair.far_end.cap);
+        let (may_open, carries, opens) = match account.caps.kind {
+            SessionKind::Connections => {
+                let live = site.map_or(pair.counts.live(), |site| account.site_live(site));
+                let (below_cap, idle) = (live < cap, pair.counts.idle > 0);
+                let first = pair.counts.serving() == 0;
+                let opens = if first { Opens::First } else { Opens::More };
+                (below_cap && !idle, idle, opens)
+            }
+            SessionKind::RelayConnections => {
+                let busy = site.map_or(pair.counts.busy, |site| account.site_live(site));
+                let below_cap = busy.saturating_add(pair.counts.opening) < cap;
+                (below_cap, busy < cap, Opens::First)
+            }
+            SessionKind::Slots => {
+                let live = site.map_or(pair.counts.live(), |site| account.site_live(site));
+                (false, live < cap, Opens::No)
+            }
         };
         let able = if carries && !barred {
             pair.product
         } else {
             ClassMask::NONE
         };
-        let shut = slots || barred || pair.product.is_empty() || pair.backoff_until.is_some();
-        let opens = if shut || !below_cap || pair.counts.idle > 0 {
-            Opens::No
-        } else if pair.counts.serving() == 0 {
-            Opens::First
-        } else {
-            Opens::More
-        };
+        let shut = barred || pair.product.is_empty() || pair.far_end.backoff_until.is_some();
+        let opens = if shut || !may_open { Opens::No } else { opens };
         if (able, opens) == (pair.able, pair.opens) {
             return;
         }
@@ -211,9 +235,13 @@ impl Pool {
         if !gained.and(account.supply).and(lane.asks).is_empty() {
             self.sending.mark_row(row);
         }
-        if opens_gained && self.short.contains(col.0) {
-            let may_take = self.full.contains(row.0)
-                && (account.take_at == Mono::NEVER || self.urgent.contains(col.0));
+        let seeks = match self.relays.contains(row.0) {
+            true => self.waiting.contains(col.0),
+            false => self.short.contains(col.0),
+        };
+        if opens_gained && seeks {
+            let is_new = opens == Opens::First || account.take_at == Mono::NEVER;
+            let may_take = self.full.contains(row.0) && (is_new || self.urgent.contains(col.0));
             if self.room.contains(row.0) || may_take {
                 self.connecting.mark_row(row);
             }

@@ -1,5 +1,6 @@
 //! The send gate: accounts that are ready, lanes with a backlog, pairs with a
-//! session idle.
+//! session idle. At a relay the account has the session, and each pair that is
+//! below its cap can use it.
 //!
 //! Lanes ask, accounts grant: an account serves the lane that has had least,
 //! by tags that lag behind the pool's virtual time by a bounded amount, so that
@@ -15,7 +16,7 @@ use super::account::Account;
 use super::bits::scan;
 use super::place::{Col, Row};
 use super::session::{Sessions, State};
-use super::settings::{ClassMask, Prefer};
+use super::settings::{ClassMask, Prefer, SessionKind};
 
 /// How far, in cost, a lane may lag behind the others and still catch up.
 pub(super) const LAG: u64 = 50;
@@ -226,26 +227,28 @@ impl Pool {
         cost: u32,
     ) -> Option<SessionId> {
         let account = self.account(row);
-        let slots = account.is_slots();
-        let pair = match account.pair(col.index()) {
-            Some(pair) => pair,
-            None if slots => self.meet(row, col),
-            None => return None,
+        let kind = account.caps.kind;
+        let pair = match (account.pair(col.index()), kind) {
+            (Some(pair), _) => pair,
+            (None, SessionKind::Connections) => return None,
+            (None, SessionKind::RelayConnections | SessionKind::Slots) => self.meet(row, col),
         };
         if !self.pair(pair).able.contains(class) {
             return None;
         }
-        let no = if slots {
-            self.sessions.insert(pair, now)?
-        } else {
-            Sessions::last(self.pair(pair).idle)?
+        let no = match kind {
+            SessionKind::Connections => Sessions::last(self.pair(pair).idle)?,
+            SessionKind::RelayConnections => Sessions::last(self.account(row).idle)?,
+            SessionKind::Slots => self.sessions.insert(row, pair, now)?,
         };
+        self.sessions.at_mut(no).pair = Some(pair);
         self.turn(now, no, State::Busy);
         self.sessions.at_mut(no).used += 1;
         self.charge(row, col, class, cost);
         let keep_warm = self.settings.keep_warm;
         let lane = self.lane_mut(col);
         lane.cursor = row.0 + 1;
+        lane.moved_at = now;
         lane.measure(now, keep_warm);
         lane.meter.count();
         self.refresh_pair(pair);

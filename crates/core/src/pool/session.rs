@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use crate::handle::SessionId;
 use crate::time::Mono;
 
-use super::place::{Col, PairNo};
+use super::place::{Col, PairNo, Row};
 
 const PLACE_BITS: u32 = 20;
 const NONE: u32 = u32::MAX;
@@ -63,7 +63,10 @@ const UNLINKED: Link = Link {
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub state: State,
-    pub pair: PairNo,
+    pub row: Row,
+    /// For whom it opens or carries a message; for a session to a destination
+    /// always the same.
+    pub pair: Option<PairNo>,
     /// Since when it has been in this state.
     pub since: Mono,
     /// When it became ready.
@@ -75,6 +78,14 @@ pub(super) struct Session {
     generation: u32,
     in_pair: Link,
     in_account: Link,
+}
+
+impl Session {
+    /// The pair for which it opens or carries a message.
+    pub fn carried(&self) -> PairNo {
+        self.pair
+            .expect("a session that opens or carries does so for a pair")
+    }
 }
 
 /// A session's place in the slab.
@@ -91,13 +102,14 @@ pub(super) struct Sessions {
 impl Sessions {
     /// A place for a new session of `pair`, unless a million are open. It is
     /// free until it is given a state.
-    pub fn insert(&mut self, pair: PairNo, now: Mono) -> Option<SessionNo> {
+    pub fn insert(&mut self, row: Row, pair: PairNo, now: Mono) -> Option<SessionNo> {
         let place = match self.free.pop_front() {
             Some(place) => place,
             None => self.extend()?,
         };
         let session = self.at_mut(SessionNo(place));
-        session.pair = pair;
+        session.row = row;
+        session.pair = Some(pair);
         session.since = now;
         session.ready_at = now;
         session.used = 0;
@@ -112,7 +124,8 @@ impl Sessions {
         }
         self.slab.push(Session {
             state: State::Free,
-            pair: PairNo(NONE),
+            row: Row(NONE),
+            pair: None,
             since: Mono(0),
             ready_at: Mono(0),
             used: 0,

@@ -69,11 +69,11 @@ impl ClassMask {
 /// How many sessions an account may have, and what they carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionCaps {
-    /// Connections or request slots.
+    /// Connections, to destinations or to a relay, or request slots.
     pub kind: SessionKind,
     /// The most sessions at once.
     pub max_connections: u32,
-    /// The most sessions to one destination at once.
+    /// The most sessions to one destination, or that carry for it, at once.
     pub per_destination: u32,
     /// After so many messages a connection is closed; at least 1.
     pub messages_per_session: u32,
@@ -85,11 +85,21 @@ pub struct SessionCaps {
 }
 
 impl SessionCaps {
-    /// The request slots that one lane could have.
+    /// The connections that are bound to a destination.
+    pub(super) fn bound(&self) -> u64 {
+        match self.kind {
+            SessionKind::Connections => u64::from(self.max_connections),
+            SessionKind::RelayConnections | SessionKind::Slots => 0,
+        }
+    }
+
+    /// The sessions, bound to no lane, that one lane could have.
     pub(super) fn slots(&self) -> u64 {
         match self.kind {
             SessionKind::Connections => 0,
-            SessionKind::Slots => u64::from(self.max_connections.min(self.per_destination)),
+            SessionKind::RelayConnections | SessionKind::Slots => {
+                u64::from(self.max_connections.min(self.per_destination))
+            }
         }
     }
 }
@@ -132,6 +142,9 @@ pub struct PoolSettings {
     pub backoff_max: Nanos,
     /// How many sessions each lane keeps without traffic.
     pub keep_warm: u32,
+    /// How long a lane that has no message keeps a connection to its
+    /// destination against lanes that have one.
+    pub keep_idle: Nanos,
     /// Which account an arriving message takes.
     pub prefer: Prefer,
     /// What healthy accounts do while others are blocked.
@@ -150,6 +163,7 @@ impl Default for PoolSettings {
             backoff_first: Nanos::from_secs(1),
             backoff_max: Nanos::from_secs(60),
             keep_warm: 0,
+            keep_idle: Nanos::ZERO,
             prefer: Prefer::Even,
             under_pressure: UnderPressure::Keep,
             adapt_concurrency: false,

@@ -7,13 +7,14 @@
 //! a lane thus find the same accounts, and no search looks into flows.
 //!
 //! Lanes of one destination are a *site*: the cap on an account's sessions to
-//! one destination counts them together. Sessions belong to their lane; at the
-//! cap one lane takes them from another as lanes of different destinations do.
+//! one destination counts them together, and an idle session of one lane is
+//! handed to another that waits: the same host takes the mail of both.
 
 use super::Pool;
 use super::lane::Lane;
 use super::pair::{Opens, Pair};
 use super::place::{Col, Row};
+use super::session::{Chain, Sessions};
 use super::settings::ClassMask;
 use crate::handle::{AccountId, LaneId};
 
@@ -62,8 +63,8 @@ impl Pool {
         if !self.serves(row, col) {
             return (ClassMask::NONE, Opens::No);
         }
-        let slots = self.account(row).is_slots();
-        (Pair::able_unmet(slots), Opens::unmet(slots))
+        let kind = self.account(row).caps.kind;
+        (Pair::able_unmet(kind), Opens::unmet(kind))
     }
 
     /// Sets the bits of an account and a lane one of which is new.
@@ -89,7 +90,11 @@ impl Pool {
         self.lane_mut(col).site = Some(site);
         for row in (0..self.accounts.len() as u32).map(Row) {
             if fresh && let Some(pair) = self.account(row).pair(other.index()) {
-                let live = self.pair(pair).counts.live();
+                let counts = self.pair(pair).counts;
+                let live = match self.account(row).is_relay() {
+                    true => counts.busy,
+                    false => counts.live(),
+                };
                 self.account_mut(row).set_site_live(site, live);
             }
             if self.account(row).gone {
@@ -100,6 +105,103 @@ impl Pool {
                 self.refresh_pair(pair);
             }
         }
+    }
+
+    /// The lanes of the same destination, without the lane itself.
+    fn others_of_site(&self, col: Col) -> impl Iterator<Item = Col> {
+        let site = self.lane(col).site;
+        let members = site.and_then(|site| self.sites.get(site as usize));
+        let others = members.into_iter().flatten().copied();
+        others.filter(move |other| *other != col)
+    }
+
+    /// A session of a lane came free: another lane of the destination gets it if
+    /// it waits and has had less, or if its own has no message. Whether it did.
+    pub(super) fn give_to_site(&mut self, row: Row, col: Col) -> bool {
+        if self.waiting.is_empty() {
+            return false;
+        }
+        let waiting = self
+            .others_of_site(col)
+            .filter(|other| self.waiting.contains(other.0) && self.could_use_session(row, *other));
+        let Some(other) = waiting.min_by_key(|other| self.start_tag(*other)) else {
+            return false;
+        };
+        let keeps = !self.lane(col).demand.is_empty();
+        if keeps && self.start_tag(col) <= self.start_tag(other) {
+            return false;
+        }
+        self.hand_over(row, col, other)
+    }
+
+    /// A lane began to wait: it gets an idle session for which another lane of
+    /// its destination has no message.
+    pub(super) fn ask_site(&mut self, col: Col) {
+        let spare = |other: &Col| {
+            let other = self.lane(*other);
+            other.counts.idle > 0 && other.demand.is_empty()
+        };
+        let Some(other) = self.others_of_site(col).find(spare) else {
+            return;
+        };
+        for row in (0..self.accounts.len() as u32).map(Row) {
+            if !self.account(row).is_relay() && self.could_use_session(row, col) {
+                while self.lane(col).counts.idle < self.lane(col).waiting
+                    && self.hand_over(row, other, col)
+                {}
+            }
+        }
+    }
+
+    /// A lane has no more messages: its idle sessions go to those of its
+    /// destination that wait.
+    pub(super) fn offer_to_site(&mut self, col: Col) {
+        let others = self.others_of_site(col);
+        let waiting: Vec<Col> = others.filter(|it| self.waiting.contains(it.0)).collect();
+        for other in waiting {
+            self.ask_site(other);
+        }
+    }
+
+    /// Whether a lane could use a session of an account right now, as far as
+    /// the pair is concerned.
+    fn could_use_session(&self, row: Row, col: Col) -> bool {
+        let lane = self.lane(col);
+        let pair = self.account(row).pair(col.index());
+        let is_open = pair.is_some_and(|no| {
+            let pair = self.pair(no);
+            !pair.held && !pair.product.and(lane.demand).is_empty()
+        });
+        is_open && self.serves(row, col) && self.can_take(row, col, lane.first_cost())
+    }
+
+    /// Moves an idle session from one lane of a destination to another.
+    fn hand_over(&mut self, row: Row, from: Col, to: Col) -> bool {
+        let account = self.account(row);
+        let (Some(giver), Some(taker)) = (account.pair(from.index()), account.pair(to.index()))
+        else {
+            return false;
+        };
+        let Some(no) = Sessions::last(self.pair(giver).idle) else {
+            return false;
+        };
+        let mut idle = self.pair(giver).idle;
+        self.sessions.unlink(&mut idle, Chain::Pair, no);
+        self.pair_mut(giver).idle = idle;
+        self.pair_mut(giver).counts.idle -= 1;
+        self.lane_mut(from).counts.idle -= 1;
+        let mut idle = self.pair(taker).idle;
+        self.sessions.push(&mut idle, Chain::Pair, no);
+        self.pair_mut(taker).idle = idle;
+        self.pair_mut(taker).counts.idle += 1;
+        self.lane_mut(to).counts.idle += 1;
+        self.sessions.at_mut(no).pair = Some(taker);
+        self.refresh_pair(giver);
+        self.refresh_pair(taker);
+        self.refresh_lane(from);
+        self.refresh_lane(to);
+        self.free_col_if_done(from);
+        true
     }
 
     /// A lane is gone for good.

@@ -9,8 +9,9 @@ use std::collections::BinaryHeap;
 use crate::time::Mono;
 
 use super::Pool;
+use super::far_end::FarEndOf;
 use super::lane::{Reach, Rich};
-use super::place::{Col, PairNo, Row};
+use super::place::{Col, Row};
 
 /// The most timers that one wake handles.
 const WAKES_MAX: usize = 1_000;
@@ -22,18 +23,20 @@ const IDLE_LOOKS: usize = 64;
 pub(super) enum Timer {
     /// A session of this account may have been idle too long.
     Idle(Row),
-    /// A pair may connect again.
-    Backoff(PairNo),
+    /// A far end may be connected to again.
+    Backoff(FarEndOf),
     /// A lane may be probed.
     Probe(Col),
     /// A lane need no longer stand back.
     Rich(Col),
     /// Lower classes of a lane may leave again.
     Pace(Col),
+    /// An account becomes one of another kind.
+    Kind(Row),
     /// A session of this account may be taken for another lane.
     Take(Row),
-    /// A pair may try one session more than was welcome.
-    Welcome(PairNo),
+    /// One session more than was welcome may be tried.
+    Welcome(FarEndOf),
 }
 
 /// All timers of a pool, in order of time.
@@ -75,13 +78,7 @@ impl Pool {
             };
             match timer {
                 Timer::Idle(row) => self.idle_due(now, row),
-                Timer::Backoff(no) => {
-                    let pair = self.pair_mut(no);
-                    if pair.backoff_until.is_some_and(|until| until <= now) {
-                        pair.backoff_until = None;
-                        self.refresh_pair(no);
-                    }
-                }
+                Timer::Backoff(of) => self.backoff_due(now, of),
                 Timer::Probe(col) => {
                     let lane = self.lane_mut(col);
                     if matches!(lane.reach, Reach::Shut(until) if until <= now) {
@@ -101,8 +98,9 @@ impl Pool {
                         self.refresh_lane(col);
                     }
                 }
+                Timer::Kind(row) => self.change_due(now, row),
                 Timer::Take(row) => self.take_due(now, row),
-                Timer::Welcome(no) => self.welcome_due(now, no),
+                Timer::Welcome(of) => self.welcome_due(now, of),
             }
         }
     }
@@ -139,12 +137,15 @@ impl Pool {
         for (looked, no) in (1..).zip(old) {
             let session = self.sessions.at(no);
             let due = session.since + timeout;
-            let lane = self.lane(self.pair(session.pair).col);
+            let kept = match session.pair {
+                Some(pair) => self.lane(self.pair(pair).col).counts,
+                None => self.account(row).counts,
+            };
             if due > now {
                 next = due;
                 break;
             }
-            if lane.counts.serving() > self.settings.keep_warm {
+            if kept.serving() > self.settings.keep_warm {
                 self.retire(now, no);
                 if looked == IDLE_LOOKS {
                     next = now;

@@ -4,8 +4,11 @@ use crate::handle::SessionId;
 use crate::time::{Mono, Nanos};
 
 use super::Pool;
+use super::far_end::FarEndOf;
 use super::lane::Reach;
-use super::session::{Chain, SessionNo, State};
+use super::place::{PairNo, Row};
+use super::session::{Chain, Session, SessionNo, State};
+use super::settings::SessionKind;
 use super::stats::Counts;
 use super::timer::Timer;
 
@@ -21,23 +24,26 @@ impl Pool {
         let session = self.sessions.at_mut(no);
         let took = now.since(session.since);
         session.ready_at = now;
-        let pair_no = session.pair;
-        let pair = self.pair_mut(pair_no);
-        pair.failures = 0;
+        let pair_no = session.carried();
+        let pair = self.pair(pair_no);
         let (row, col) = (pair.row, pair.col);
+        let far_end = self.far_end_of(row, pair_no);
+        self.far_end_mut(far_end).failures = 0;
         let account = self.account_mut(row);
+        let is_relay = account.is_relay();
         account.connect.add(took);
         account.measure();
         let share = account.connect_share();
         let lane = self.lane_mut(col);
         lane.connect.add(took);
         lane.connect_share.add(share);
-        lane.failures = 0;
-        lane.reach = Reach::Open;
-        self.welcomed(now, pair_no);
+        if !is_relay {
+            lane.failures = 0;
+            lane.reach = Reach::Open;
+        }
+        self.welcomed(now, far_end);
         self.pace_freed(now, row, col);
         self.rest(now, no);
-        self.refresh_session(no);
     }
 
     /// A session could not be opened.
@@ -66,16 +72,29 @@ impl Pool {
         }
     }
 
-    /// Backs a pair off after a failed connect, and its lane after several.
+    /// Backs off after a failed connect: a relay for all lanes, else the pair,
+    /// and its lane after several.
     fn note_failure(&mut self, now: Mono, no: SessionNo) {
-        let pair_no = self.sessions.at(no).pair;
-        let pair = self.pair_mut(pair_no);
-        pair.failures += 1;
-        let (failures, col) = (pair.failures, pair.col);
+        let session = self.sessions.at(no);
+        let (pair, since) = (session.carried(), session.since);
+        let of = self.far_end_of_session(no);
+        let is_relay = matches!(of, FarEndOf::Account(_));
+        let far_end = self.far_end_mut(of);
+        // Connects that were on their way together fail as one.
+        if is_relay && far_end.failures > 0 && since <= far_end.failed_at {
+            return;
+        }
+        far_end.failures += 1;
+        far_end.failed_at = now;
+        let failures = far_end.failures;
         let until = now + self.backoff(failures);
-        self.pair_mut(pair_no).backoff_until = Some(until);
-        self.timers.set(until, Timer::Backoff(pair_no));
+        self.far_end_mut(of).backoff_until = Some(until);
+        self.timers.set(until, Timer::Backoff(of));
+        if is_relay {
+            return;
+        }
 
+        let col = self.pair(pair).col;
         let lane = self.lane_mut(col);
         lane.failures += 1;
         let failures = lane.failures;
@@ -101,12 +120,15 @@ impl Pool {
         };
         let session = self.sessions.at(no);
         let (took, used) = (now.since(session.since), session.used);
-        let pair = self.pair(session.pair);
+        let pair = self.pair(session.carried());
         let (row, col) = (pair.row, pair.col);
-        let is_capped = pair.cap < u32::MAX;
-        let unwelcome =
-            used >= pair.messages || (is_capped && self.open_at(session.pair) > pair.cap);
-        self.lane_mut(col).reply.add(took);
+        let of = self.far_end_of_session(no);
+        let far_end = self.far_end(of);
+        let is_capped = far_end.cap < u32::MAX;
+        let unwelcome = used >= far_end.messages || (is_capped && self.open_at(of) > far_end.cap);
+        let lane = self.lane_mut(col);
+        lane.reply.add(took);
+        lane.moved_at = now;
         let account = self.account_mut(row);
         account.reply.add(took);
         if account.is_slots() {
@@ -115,12 +137,15 @@ impl Pool {
             return;
         }
         account.measure();
+        let lane_gone = self.lane(col).gone && !self.account(row).is_relay();
+        let account = self.account(row);
         let done = !keep
             || unwelcome
             || used >= account.caps.messages_per_session
             || account.gone
+            || account.next_kind.is_some()
             || account.counts.live() > account.caps.max_connections
-            || self.lane(col).gone;
+            || lane_gone;
         if done {
             self.retire(now, no);
         } else if let Some(other) = self.successor(now, no) {
@@ -128,7 +153,6 @@ impl Pool {
         } else {
             self.pace_freed(now, row, col);
             self.rest(now, no);
-            self.refresh_session(no);
         }
     }
 
@@ -155,50 +179,68 @@ impl Pool {
 
     /// Lets a session wait for its next message.
     fn rest(&mut self, now: Mono, no: SessionNo) {
+        let session = self.sessions.at(no);
+        let (row, pair) = (session.row, session.carried());
+        let col = self.pair(pair).col;
         self.turn(now, no, State::Idle);
-        let row = self.pair(self.sessions.at(no).pair).row;
         self.time_idle(row);
+        self.refresh_around(row, Some(pair));
+        if self.account(row).is_relay() {
+            // Its last message may have been that of a removed lane.
+            self.free_col_if_done(col);
+        } else if !self.give_to_site(row, col) && self.lane(col).demand.is_empty() {
+            self.offer_idle_at(row);
+        }
     }
 
     /// Has a session closed.
     pub(super) fn retire(&mut self, now: Mono, no: SessionNo) {
+        let Session { row, pair, .. } = *self.sessions.at(no);
         self.turn(now, no, State::Closing);
         self.closing.push_back(self.sessions.id(no));
-        self.refresh_session(no);
+        self.refresh_around(row, pair);
+        if let Some(pair) = pair.filter(|_| self.account(row).is_relay()) {
+            self.free_col_if_done(self.pair(pair).col);
+        }
     }
 
     pub(super) fn drop_session(&mut self, now: Mono, no: SessionNo) {
         let session = self.sessions.at_mut(no);
         let successor = session.yields_to.take();
-        let pair_no = session.pair;
-        let pair = self.pair(pair_no);
-        let (row, col) = (pair.row, pair.col);
+        let (row, pair) = (session.row, session.pair);
         self.turn(now, no, State::Free);
         self.sessions.remove(no);
+        let col = pair.map(|pair| self.pair(pair).col);
         let keep_warm = self.settings.keep_warm;
-        self.lane_mut(col).measure(now, keep_warm);
+        if let Some(col) = col {
+            self.lane_mut(col).measure(now, keep_warm);
+        }
         if let Some(other) = successor {
             self.lane_mut(other).promised -= 1;
             self.freed.push_back((row, other));
             self.refresh_lane(other);
             self.free_col_if_done(other);
         }
-        self.refresh_pair(pair_no);
-        self.refresh_account(row);
-        self.refresh_lane(col);
-        self.step_forward(col);
+        self.refresh_around(row, pair);
+        if let Some(col) = col {
+            self.step_forward(col);
+        }
         self.call_forward();
+        self.change_if_done(row);
         self.free_row_if_done(row);
-        self.free_col_if_done(col);
+        if let Some(col) = col {
+            self.free_col_if_done(col);
+        }
     }
 
-    fn refresh_session(&mut self, no: SessionNo) {
-        let pair_no = self.sessions.at(no).pair;
-        let pair = self.pair(pair_no);
-        let (row, col) = (pair.row, pair.col);
-        self.refresh_pair(pair_no);
+    fn refresh_around(&mut self, row: Row, pair: Option<PairNo>) {
+        if let Some(pair) = pair {
+            self.refresh_pair(pair);
+        }
         self.refresh_account(row);
-        self.refresh_lane(col);
+        if let Some(pair) = pair {
+            self.refresh_lane(self.pair(pair).col);
+        }
     }
 
     /// Moves a session to another state: counts and lists follow.
@@ -206,42 +248,72 @@ impl Pool {
         let session = self.sessions.at_mut(no);
         let from = std::mem::replace(&mut session.state, to);
         session.since = now;
-        let pair = self
-            .pairs
-            .get_mut(session.pair.0 as usize)
-            .expect("a session has a pair");
+        let (row, pair) = (session.row, session.pair);
         let account = self
             .accounts
-            .get_mut(pair.row.index())
-            .expect("a pair has an account");
-        let lane = self
-            .lanes
-            .get_mut(pair.col.index())
-            .expect("a pair has a lane");
-        for counts in [
-            &mut pair.counts,
-            &mut account.counts,
-            &mut lane.counts,
-            &mut self.counts,
-        ] {
-            counts.shift(from, to);
+            .get_mut(row.index())
+            .expect("a session has an account");
+        account.counts.shift(from, to);
+        self.counts.shift(from, to);
+        if from == State::Idle {
+            self.sessions.unlink(&mut account.idle, Chain::Account, no);
         }
+        if to == State::Idle {
+            self.sessions.push(&mut account.idle, Chain::Account, no);
+        }
+        let is_relay = account.is_relay();
+        if account.caps.kind == SessionKind::Connections {
+            self.bound += u64::from(from == State::Free);
+            self.bound -= u64::from(to == State::Free);
+        }
+        let Some(pair) = pair else { return };
+        if !is_relay {
+            return self.turn_at_pair(no, pair, from, to);
+        }
+        let carries = |state| match state {
+            State::Opening | State::Busy => state,
+            State::Free | State::Idle | State::Closing => State::Free,
+        };
+        self.turn_at_pair(no, pair, carries(from), carries(to));
+        if carries(to) == State::Free {
+            self.sessions.at_mut(no).pair = None;
+        }
+    }
+
+    /// The same for the pair and the lane.
+    fn turn_at_pair(&mut self, no: SessionNo, pair: PairNo, from: State, to: State) {
+        let pair = self
+            .pairs
+            .get_mut(pair.0 as usize)
+            .expect("a session has a pair");
         let (row, col) = (pair.row, pair.col);
+        let account = self
+            .accounts
+            .get_mut(row.index())
+            .expect("a pair has an account");
+        let lane = self.lanes.get_mut(col.index()).expect("a pair has a lane");
+        pair.counts.shift(from, to);
+        lane.counts.shift(from, to);
+        if from == State::Idle {
+            self.sessions.unlink(&mut pair.idle, Chain::Pair, no);
+        }
+        if to == State::Idle {
+            self.sessions.push(&mut pair.idle, Chain::Pair, no);
+        }
+        // A session to a relay is one to a destination only while it carries
+        // something there.
+        let is_away = |state| match account.is_relay() {
+            true => state != State::Busy,
+            false => state == State::Free,
+        };
+        let (came, went) = (is_away(from), is_away(to));
         let crosses = lane.site.is_some_and(|site| {
             let (before, cap) = (account.site_live(site), account.caps.per_destination);
-            let after = before + u32::from(from == State::Free) - u32::from(to == State::Free);
+            let after = before + u32::from(came) - u32::from(went);
             account.set_site_live(site, after);
             // Each lane of the site may have found another cap.
             (before < cap) != (after < cap) || (account.is_capped && before != after)
         });
-        if from == State::Idle {
-            self.sessions.unlink(&mut pair.idle, Chain::Pair, no);
-            self.sessions.unlink(&mut account.idle, Chain::Account, no);
-        }
-        if to == State::Idle {
-            self.sessions.push(&mut pair.idle, Chain::Pair, no);
-            self.sessions.push(&mut account.idle, Chain::Account, no);
-        }
         if crosses {
             self.refresh_site(row, col);
         }

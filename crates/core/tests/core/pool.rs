@@ -6,8 +6,10 @@ mod bucket;
 mod case;
 mod disturb;
 mod pace;
+mod relays;
 mod rules;
 mod sim;
+mod takeover;
 mod tally;
 
 use case::{Case, Findings, Load, random_case};

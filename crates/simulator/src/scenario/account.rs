@@ -34,6 +34,9 @@ pub struct AccountData {
     /// Whether sessions are connections or request slots.
     #[serde(default)]
     pub sessions: SessionText,
+    /// The network to which its connections lead, whatever they carry; those of
+    /// each destination if not given.
+    pub relay: Option<String>,
     /// How many may be open at once.
     pub connections: Option<u32>,
     /// How many of them to one destination; all if not given.
@@ -82,6 +85,7 @@ impl AccountData {
             burst: None,
             limits: Vec::new(),
             sessions: SessionText::Slots,
+            relay: None,
             connections: None,
             per_destination: None,
             messages_per_session: None,
@@ -115,6 +119,9 @@ impl AccountData {
         }
         if self.burst.is_some() && self.rate.is_none() {
             found.push("burst: has no rate".to_owned());
+        }
+        if self.relay.is_some() && self.sessions == SessionText::Slots {
+            found.push("relay: request slots are no connections".to_owned());
         }
         for (what, number) in [
             ("count", Some(self.count)),

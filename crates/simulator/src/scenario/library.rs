@@ -3,7 +3,7 @@
 use super::{Scenario, ScenarioError};
 
 /// Names and texts of all of them, in the order in which they are listed.
-pub const SHIPPED: [(&str, &str); 10] = [
+pub const SHIPPED: [(&str, &str); 12] = [
     (
         "receipts-burst",
         include_str!("../../scenarios/receipts-burst.toml"),
@@ -36,6 +36,14 @@ pub const SHIPPED: [(&str, &str); 10] = [
     (
         "thousand-domains-one-mx",
         include_str!("../../scenarios/thousand-domains-one-mx.toml"),
+    ),
+    (
+        "relay-two-thousand-domains",
+        include_str!("../../scenarios/relay-two-thousand-domains.toml"),
+    ),
+    (
+        "mx-two-thousand-hosts",
+        include_str!("../../scenarios/mx-two-thousand-hosts.toml"),
     ),
     (
         "four-nodes-one-limit",

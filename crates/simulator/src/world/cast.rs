@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use outflow_core::account::AccountSpec;
+use outflow_core::account::{AccountSpec, SessionKind};
 use outflow_core::destination::Destination;
 use outflow_core::flow::FlowKey;
 use outflow_core::limit::spec::LimitSpec;
@@ -78,6 +78,15 @@ impl Cast {
     pub fn introduce_accounts(&mut self, at: Nanos, observer: &mut impl Observer) {
         for account in self.accounts.clone() {
             self.numbers(at, self.policies.for_account(&account), observer);
+            let sessions = account.sessions;
+            if sessions.kind != SessionKind::Slots {
+                let trace = Trace::Connects {
+                    account: self.account(&account.id),
+                    is_relay: sessions.kind == SessionKind::RelayConnections,
+                    max: sessions.max_connections,
+                };
+                observer.observe(at, &trace);
+            }
         }
     }
 
@@ -251,6 +260,8 @@ impl Cast {
             observer.observe(at, &Trace::FlowChanged { flow, lane, limits });
         }
         self.limits_of.push((lane, limits));
+        let destination = &facts.destination;
+        observer.observe(at, &Trace::FlowTo { flow, destination });
         flow
     }
 

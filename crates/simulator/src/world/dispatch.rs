@@ -14,7 +14,7 @@ use super::player::{Attempt, Wire};
 use super::script::Happening;
 use super::transport::Handed;
 use crate::network;
-use crate::trace::{Answered, NodeNo, Observer, Trace};
+use crate::trace::{Answered, ConnectionChange, NodeNo, Observer, Trace};
 
 impl<O: Observer> World<'_, O> {
     /// Carries out what a node handed over in its last turn.
@@ -46,9 +46,16 @@ impl<O: Observer> World<'_, O> {
         }
     }
 
-    fn open(&mut self, number: usize, session: SessionRef, account: &Name, to: &Destination) {
-        let account = self.cast.account(account);
-        let Some(network) = self.scenario.network_of(to) else {
+    /// The network that takes what an account sends to a destination: its relay,
+    /// or whoever stands for the destination.
+    fn network_for(&self, account: &Name, to: &Destination) -> Option<usize> {
+        let relay = self.relays.get(account).copied();
+        relay.or_else(|| self.scenario.network_of(to))
+    }
+
+    fn open(&mut self, number: usize, session: SessionRef, name: &Name, to: &Destination) {
+        let account = self.cast.account(name);
+        let Some(network) = self.network_for(name, to) else {
             self.tell(&Trace::ConnectFailed { account });
             self.arrive(
                 number,
@@ -72,9 +79,17 @@ impl<O: Observer> World<'_, O> {
                         },
                     );
                 }
+                let opened = ConnectionChange::Opened {
+                    account,
+                    destination: to,
+                    ready: self.now + answer.after,
+                };
+                self.tell_connection(number, session, opened);
                 self.arrive(number, answer.after, Event::SessionReady { session });
                 if self.random.chance(self.scenario.faults.transport.broken.0) {
                     let breaks = answer.after + self.random.exponential(Nanos::from_secs(5));
+                    let at = self.now + breaks;
+                    self.tell_connection(number, session, ConnectionChange::Closed { at });
                     self.arrive(number, breaks, Event::SessionClosed { session });
                 }
             }
@@ -87,7 +102,24 @@ impl<O: Observer> World<'_, O> {
         }
     }
 
+    /// Tells what became of a connection.
+    pub(super) fn tell_connection(
+        &mut self,
+        number: usize,
+        session: SessionRef,
+        change: ConnectionChange<'_>,
+    ) {
+        let (pool, place) = (u64::from(session.pool.0), u64::from(session.session.0));
+        self.tell(&Trace::Connection {
+            node: number as NodeNo,
+            connection: pool << 32 | place,
+            change,
+        });
+    }
+
     fn close(&mut self, number: usize, session: SessionRef) {
+        let at = self.now;
+        self.tell_connection(number, session, ConnectionChange::Closed { at });
         let wire = self
             .players
             .get_mut(number)
@@ -104,14 +136,14 @@ impl<O: Observer> World<'_, O> {
         number: usize,
         now: &Now,
         delivery: Delivery,
-        account: &Name,
+        name: &Name,
         to: &Destination,
     ) {
         let Some(message) = self.message_of(number, delivery.head.seq) else {
             return;
         };
         self.accepted(message);
-        let account = self.cast.account(account);
+        let account = self.cast.account(name);
         self.judge_sent(message, account);
         let Some(fate) = self.fates.get_mut(message as usize) else {
             return;
@@ -132,7 +164,13 @@ impl<O: Observer> World<'_, O> {
             limits: &limits,
         };
         self.tell(&trace);
-        let answer = self.ask(number, &delivery, account, recipient, to);
+        let connects = self.players.get(number);
+        let connects = connects.is_some_and(|it| it.wires.contains_key(&delivery.session));
+        if connects {
+            self.tell_connection(number, delivery.session, ConnectionChange::Busy);
+        }
+        let network = self.network_for(name, to);
+        let answer = self.ask(number, &delivery, account, recipient, network);
         if answer.taken {
             self.tell(&Trace::Taken { message, attempt });
         }
@@ -165,6 +203,7 @@ impl<O: Observer> World<'_, O> {
                 attempt,
                 answer: meaning,
                 asks: asked(&answer.reply).map(|wait| (account, wait)),
+                connection: connects.then_some((delivery.session, answer.closes_session)),
             },
         );
         if lost {
@@ -193,7 +232,7 @@ impl<O: Observer> World<'_, O> {
         delivery: &Delivery,
         account: u32,
         recipient: u64,
-        to: &Destination,
+        network: Option<usize>,
     ) -> network::Answer {
         let wire = self
             .players
@@ -217,10 +256,7 @@ impl<O: Observer> World<'_, O> {
             }
             return answer;
         }
-        let far_end = self
-            .scenario
-            .network_of(to)
-            .and_then(|it| self.networks.get_mut(it));
+        let far_end = network.and_then(|it| self.networks.get_mut(it));
         let Some(far_end) = far_end else {
             return failed(Nanos::from_millis(1), "no route to host");
         };

@@ -42,6 +42,8 @@ pub struct Attempt {
     pub answer: Answered,
     /// Which account it asks to wait, and for how long.
     pub asks: Option<(u32, Nanos)>,
+    /// The connection that carried it, and whether it closes.
+    pub connection: Option<(SessionRef, bool)>,
 }
 
 /// One node of the world.

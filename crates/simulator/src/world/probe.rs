@@ -34,6 +34,7 @@ impl<O: Observer> World<'_, O> {
         let held = node
             .engine()
             .heads_at_open_gates(&now, PROBED, self.random.draw() as usize);
+        let unserved = node.engine().unserved(PROBED);
         let frozen = at < player.frozen_until + GAUGE_EVERY;
         let opened_at = player.clock.true_time(gauges.opened_at);
         let holds = Holdings {
@@ -48,6 +49,21 @@ impl<O: Observer> World<'_, O> {
             node: node_no,
             holds,
         });
+        let unserved = if frozen { Vec::new() } else { unserved };
+        for head in unserved {
+            let Some(message) = self.message_of(number, head.seq) else {
+                continue;
+            };
+            let carriers = head.carriers.iter();
+            let carriers: Vec<_> = carriers
+                .map(|(name, may_connect)| (self.cast.account(name), *may_connect))
+                .collect();
+            self.tell(&Trace::LacksSession {
+                node: node_no,
+                message,
+                carriers: &carriers,
+            });
+        }
         let mut open = BTreeMap::new();
         // With a ledger in between, more than limits may hold a message.
         // Between probes that are far apart a gate may shut and open again.

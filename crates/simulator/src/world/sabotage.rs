@@ -57,6 +57,11 @@ pub enum Sabotage {
     FillsUp,
     /// The same, and nobody told the engine what accounts may.
     Redistributes,
+    /// Lanes that have no message keep their connections against all others.
+    KeepsIdleSessions,
+    /// The same, and a connection to a relay carries messages only for the
+    /// destination for which it was opened.
+    BindsRelaySessions,
     /// The node sleeps on when the engine wants to be woken.
     Oversleeps,
     /// The node sleeps for an hour when the engine wants to be woken later than
@@ -88,6 +93,11 @@ impl Sabotage {
                     policy.weight = policy.weight.map(invert);
                 }
                 _ => {}
+            }
+        }
+        if self == Self::BindsRelaySessions {
+            for account in &mut told.accounts {
+                account.relay = None;
             }
         }
         if self == Self::Redistributes {

@@ -1,5 +1,7 @@
 //! From the data of a scenario to what an engine takes.
 
+use std::collections::BTreeMap;
+
 use outflow_core::account::{AccountSpec, SessionKind, Sessions};
 use outflow_core::entropy::Entropy;
 use outflow_core::limit::spec::{Headroom, LimitSpec};
@@ -43,9 +45,10 @@ pub fn account(data: &AccountData, name: &str) -> Result<AccountSpec, String> {
         brand: named(&data.brand),
         tenant: named(&data.tenant),
         sessions: Sessions {
-            kind: match data.sessions {
-                SessionText::Connections => SessionKind::Connections,
-                SessionText::Slots => SessionKind::Slots,
+            kind: match (data.sessions, &data.relay) {
+                (SessionText::Connections, None) => SessionKind::Connections,
+                (SessionText::Connections, Some(_)) => SessionKind::RelayConnections,
+                (SessionText::Slots, _) => SessionKind::Slots,
             },
             max_connections,
             per_destination: data.per_destination.unwrap_or(max_connections),
@@ -59,6 +62,17 @@ pub fn account(data: &AccountData, name: &str) -> Result<AccountSpec, String> {
         },
         limits: data.specs()?,
     })
+}
+
+/// The networks to which accounts connect whatever they send.
+pub fn relays(scenario: &Scenario) -> BTreeMap<Name, usize> {
+    let relays = scenario.accounts.iter().filter_map(|data| {
+        let relay = data.relay.as_ref()?;
+        let network = scenario.networks.iter().position(|it| it.name == *relay)?;
+        Some(data.names().into_iter().map(move |name| (name, network)))
+    });
+    let named = relays.flatten();
+    named.map(|(name, no)| (Name::from(name), no)).collect()
 }
 
 /// The policies of a scenario that are in force at `at`.

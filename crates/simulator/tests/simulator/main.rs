@@ -15,3 +15,4 @@ mod pressure;
 mod repeatable;
 mod sabotage;
 mod seeds;
+mod sessions;

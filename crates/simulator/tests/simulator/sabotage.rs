@@ -446,3 +446,35 @@ fn orders_notices_a_node_that_ignores_its_operator() {
     let keeps = Sabotage::KeepsAccounts;
     is_noticed(&operated, keeps, "orders", "an account that is gone");
 }
+
+/// More destinations than connections: five messages to each of thirty.
+const MANY: &str = r#"
+[[network]]
+name = "far"
+latency = { kind = "constant", is = "20ms" }
+connect = { kind = "constant", is = "50ms" }
+
+[[traffic]]
+name = "letters"
+pool = "few"
+destination = "host:domain"
+destinations = 30
+arrive = { kind = "at_once", count = 150 }
+"#;
+
+#[test]
+fn work_conserving_notices_lanes_that_keep_idle_connections() {
+    let account = "\n[[account]]\nname = \"ip-1\"\npool = \"few\"\nconnections = 4\n";
+    let hosts = scenario(r#"duration = "20s""#, &format!("{account}{MANY}"));
+    let keeps = Sabotage::KeepsIdleSessions;
+    speaks(&hosts, keeps, "work_conserving", "could make way for it");
+}
+
+#[test]
+fn work_conserving_notices_connections_to_a_relay_that_serve_one_destination() {
+    let account =
+        "\n[[account]]\nname = \"relay-1\"\npool = \"few\"\nrelay = \"far\"\nconnections = 4\n";
+    let relay = scenario(r#"duration = "20s""#, &format!("{account}{MANY}"));
+    let binds = Sabotage::BindsRelaySessions;
+    speaks(&relay, binds, "work_conserving", "could serve it");
+}

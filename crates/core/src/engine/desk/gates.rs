@@ -3,7 +3,7 @@
 use super::super::holdups::{AtGates, ByClass};
 use super::Desk;
 use crate::handle::{AccountId, LaneId, PoolId};
-use crate::pool::ClassMask;
+use crate::pool::{Carrier, ClassMask};
 
 impl Desk {
     /// So many heads came to a lane's gate since this was last told, and so
@@ -50,6 +50,19 @@ impl Desk {
         };
         let gates = self.gates_of(account.pool);
         (account.holdups.shut(), account.holdups.held(&gates))
+    }
+
+    /// The lanes at which messages lack a session, the classes of these, and the
+    /// accounts that would carry them.
+    pub(in crate::engine) fn carriers(
+        &self,
+    ) -> impl Iterator<Item = (LaneId, ClassMask, Vec<Carrier>)> {
+        let pools = self.pools.iter().map(|side| &side.pool);
+        let lanes = pools.flat_map(|pool| pool.lanes().map(move |lane| (pool, lane)));
+        lanes.filter_map(|(pool, lane)| {
+            let (classes, carriers) = pool.carriers(lane);
+            (!carriers.is_empty()).then_some((lane, classes, carriers))
+        })
     }
 
     fn gates_of(&self, pool: PoolId) -> AtGates {

@@ -125,9 +125,11 @@ pub fn random_case(seed: u64) -> Case {
         .rate(draw(1, 40), draw(1, 8))
         .sessions(draw(1, 6) as u32, draw(1, 30) as u32);
     case.caps.per_destination = draw(1, u64::from(case.caps.max_connections)) as u32;
-    if draw(0, 4) == 0 {
-        case.caps.kind = SessionKind::Slots;
-    }
+    case.caps.kind = match draw(0, 5) {
+        0 => SessionKind::Slots,
+        1 | 2 => SessionKind::RelayConnections,
+        _ => SessionKind::Connections,
+    };
     if draw(0, 2) == 0 {
         case.product = Some((draw(200, 5_000), draw(1, 4)));
     }

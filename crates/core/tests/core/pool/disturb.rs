@@ -52,7 +52,7 @@ impl Sim {
         let account = AccountId(self.entropy.between(0, u64::from(self.case.accounts) - 1) as u32);
         let lane = LaneId(self.entropy.between(0, u64::from(self.case.lanes) - 1) as u32);
         let session = SessionId(self.entropy.between(0, 40) as u32);
-        match self.entropy.between(0, 12) {
+        match self.entropy.between(0, 13) {
             0 => self.pool.hold_lane(lane, true),
             1 => self.pool.hold_lane(lane, false),
             2 => self.pool.set_room(account, false),
@@ -68,6 +68,15 @@ impl Sim {
             9 => drop(self.pool.session_unwelcome(now, session)),
             10 => drop(self.pool.session_crowded(now, session, now)),
             11 => drop(self.pool.session_full(now, session)),
+            // A lane that comes back finds its messages where they were.
+            12 => {
+                self.pool.remove_lane(now, lane);
+                self.pool.add_lane(lane);
+                for account in (0..self.case.accounts).map(AccountId) {
+                    self.tell_product(account, lane);
+                }
+                self.tell_lane(lane);
+            }
             _ => self.restore(account),
         }
         self.at(self.now + 100 * MS, Event::Chaos);

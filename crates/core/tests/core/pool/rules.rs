@@ -205,9 +205,11 @@ fn eight_failures_over_many_accounts_leave_one_probe() {
 }
 
 #[test]
-fn a_session_is_taken_only_after_a_while() {
+fn a_session_is_taken_only_after_a_while_from_a_lane_that_has_messages() {
     let mut pool = pool(&[A], caps(1));
     let session = open(&mut pool, X, ms(0));
+    pool.set_ready(A, ClassMask::NONE);
+    pool.set_backlog(X, NORMAL, 1);
     pool.set_backlog(Y, NORMAL, 1);
     assert_eq!(pool.next_open(ms(10)), None);
     assert_eq!(pool.next_close(), None, "held too short");
