@@ -7,7 +7,6 @@ use super::Pool;
 use super::lane::Rich;
 use super::pair::Opens;
 use super::place::{Col, PairNo, Row};
-use super::send::LOOKS;
 use super::session::State;
 use super::settings::ClassMask;
 use super::stats::Counts;
@@ -184,9 +183,9 @@ impl Pool {
                 || (0..self.accounts.len() as u32).any(timed),
             "{row:?} could make way for {col:?} and is neither marked nor timed"
         );
-        // One search looks at so many lanes; the next comes with the timer.
-        let is_timed = account.take_at != Mono::NEVER;
-        let looked = marked || is_timed && self.lanes.len() > LOOKS as usize;
+        // A search looks at so many lanes, and a lane that sent quickly until now
+        // keeps its sessions for a moment: then a timer is set.
+        let looked = marked || account.take_at != Mono::NEVER;
         let spared = starved && (first || more) && self.waiting.contains(col.0);
         assert!(
             !spared || looked || !self.has_spare(row),
