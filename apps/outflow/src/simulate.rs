@@ -5,7 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use outflow_simulator::scenario::{Scenario, library, random};
+use outflow_simulator::scenario::random::random_faults;
+use outflow_simulator::scenario::random_world::random_world;
+use outflow_simulator::scenario::{Scenario, library};
 use outflow_simulator::{chart, simulate};
 
 /// What to simulate.
@@ -22,12 +24,16 @@ pub struct Arguments {
     /// Draw offered load, sends, limit and queue depth into this file.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Run random scenarios with random faults, each seed twice, and compare.
+    /// Run random worlds with random faults and operators, each seed twice, and
+    /// compare.
     #[arg(long, conflicts_with_all = ["scenario", "json", "svg"])]
     check_determinism: bool,
-    /// How many random scenarios, from --seed on.
+    /// How many random worlds, from --seed on.
     #[arg(long, default_value_t = 200, requires = "check_determinism")]
     seeds: u64,
+    /// Random worlds without relays, further pools and operators.
+    #[arg(long, requires = "check_determinism")]
+    narrow: bool,
     /// Fail only if two runs differ; what checkers find is printed.
     #[arg(long, requires = "check_determinism")]
     traces_only: bool,
@@ -82,11 +88,17 @@ fn find(name: &str) -> Result<Scenario, String> {
     if let Some(shipped) = library::shipped(name) {
         return shipped.map_err(|error| error.to_string());
     }
-    if let Some(seed) = name.strip_prefix("random-faults-") {
-        let seed = seed
-            .parse()
-            .map_err(|_| format!("{name}: a seed is a number"))?;
-        return Ok(random::random_faults(seed));
+    let generators: [(&str, fn(u64) -> Scenario); 2] = [
+        ("random-world-", random_world),
+        ("random-faults-", random_faults),
+    ];
+    for (prefix, generate) in generators {
+        if let Some(seed) = name.strip_prefix(prefix) {
+            let seed = seed
+                .parse()
+                .map_err(|_| format!("{name}: a seed is a number"))?;
+            return Ok(generate(seed));
+        }
     }
     let path = Path::new(name);
     let text = std::fs::read_to_string(path).map_err(|error| {
@@ -101,12 +113,16 @@ fn find(name: &str) -> Result<Scenario, String> {
     Scenario::parse(&stem, &text).map_err(|error| error.to_string())
 }
 
-/// Runs each random scenario twice: both must be the same, and no checker speak.
+/// Runs each random world twice: both must be the same, and no checker speak.
 fn check_determinism(arguments: &Arguments) -> ExitCode {
     let (mut passed, mut failed, mut found) = (0_u64, 0_u64, 0_u64);
     let (first, count) = (arguments.seed, arguments.seeds);
+    let (kind, generate): (&str, fn(u64) -> Scenario) = match arguments.narrow {
+        true => ("random-faults", random_faults),
+        false => ("random-world", random_world),
+    };
     for seed in first..first + count {
-        let scenario = random::random_faults(seed);
+        let scenario = generate(seed);
         let runs = (
             simulate::run(&scenario, seed),
             simulate::run(&scenario, seed),
@@ -126,7 +142,7 @@ fn check_determinism(arguments: &Arguments) -> ExitCode {
         let fails = differ.is_some() || (spoken.is_some() && !arguments.traces_only);
         if let Some(problem) = differ.or(spoken) {
             say!("seed {seed}: {problem}");
-            say!("    outflow simulate random-faults-{seed} --seed {seed}");
+            say!("    outflow simulate {kind}-{seed} --seed {seed}");
         }
         if fails {
             failed += 1;

@@ -19,8 +19,9 @@ use outflow_ports::transport::Transport;
 use crate::node::Node;
 
 impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
-    /// Withdraws one message, unless it is on its way.
-    pub fn cancel(&mut self, seq: Seq) -> Touched {
+    /// Withdraws one message, unless it is on its way. The engine hears of it
+    /// before anything else can be sent: what is said to be withdrawn is.
+    pub fn cancel(&mut self, now: &Now, seq: Seq) -> Touched {
         let Some(found) = self.ports().store.find(seq) else {
             return Touched::Unknown;
         };
@@ -28,11 +29,19 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         match self.message(seq).map(|message| message.state) {
             Some(State::Sending) => Touched::Sending,
             Some(State::Queued | State::Deferred | State::Spilled) => {
-                self.post_first(Event::Command(Command::Cancel { flow, seq }));
+                self.step(now, Event::Command(Command::Cancel { flow, seq }));
                 Touched::Done
             }
             _ => Touched::Unknown,
         }
+    }
+
+    /// Takes an event in at once.
+    fn step(&mut self, now: &Now, event: Event) {
+        let mut actions = Vec::new();
+        self.observe(now, &event);
+        self.engine_mut().step(now, event, &mut actions);
+        self.carry_out(now, &mut actions);
     }
 
     /// Tries a deferred message now. One that is queued is tried anyway.

@@ -321,6 +321,10 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         &self.engine
     }
 
+    pub(crate) fn observe(&mut self, now: &Now, event: &Event) {
+        self.observer.before(now, event);
+    }
+
     pub(crate) fn engine_mut(&mut self) -> &mut Engine {
         &mut self.engine
     }

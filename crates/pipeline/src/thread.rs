@@ -211,7 +211,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Seat<S, L, T, R> {
             Request::Tallies { then } => then(node.tallies(now)),
             Request::Depth { then } => then(node.depth(now)),
             Request::Meters { then } => then(node.meters()),
-            Request::Cancel { seq, then } => then(node.cancel(seq)),
+            Request::Cancel { seq, then } => then(node.cancel(now, seq)),
             Request::Retry { seq, then } => then(node.retry(seq)),
             Request::Bulk {
                 bulk,

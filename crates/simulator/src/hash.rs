@@ -153,12 +153,12 @@ impl Observer for TraceHash {
             Trace::Crashed { node } => self.numbers([12, u64::from(node)]),
             Trace::FlowChanged { flow, lane, limits } => {
                 let lane = lane.map_or(0, |lane| u64::from(lane) + 1);
-                self.numbers([15, u64::from(flow), lane]);
+                self.numbers([25, u64::from(flow), lane]);
                 self.limits(limits);
             }
-            Trace::Moved { message, flow } => self.numbers([16, message, u64::from(flow)]),
-            Trace::Hastened { message } => self.numbers([18, message]),
-            Trace::Operated { holds } => self.numbers([17, u64::from(holds)]),
+            Trace::Moved { message, flow } => self.numbers([26, message, u64::from(flow)]),
+            Trace::Hastened { message } => self.numbers([28, message]),
+            Trace::Operated { holds } => self.numbers([27, u64::from(holds)]),
             Trace::Restarted { node } => self.numbers([13, u64::from(node)]),
             // Probes and gauges look at a run and must not change what it is.
             Trace::Waits { .. }

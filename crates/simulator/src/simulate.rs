@@ -66,7 +66,11 @@ pub fn run_broken(
     let bounds = memory::Bounds {
         heads_per_flow: u64::from(HEADS_MAX),
         // Beside those of its domains, a destination has flows of its own.
-        flows_extra: if by_domain { 64 } else { 0 },
+        flows_extra: if by_domain {
+            64 * scenario.pools().len() as u64
+        } else {
+            0
+        },
         // What is learnt is learnt for pairs of accounts and networks, and for
         // few things besides.
         limits_extra: if scenario.learn { 1_000 } else { 0 },

@@ -7,7 +7,7 @@
 //!
 //! Reading order: `clock`, `transport`, `resolver`, `store`, `ledger` (the
 //! ports), `player` (a node), `cast` (who is who), `setup` (from data),
-//! `intake` (how messages arrive), `dispatch`
+//! `intake` (how messages arrive), `lifecycle` (how nodes start and end), `dispatch`
 //! (what a node hands over), `probe` and `explained` (what the world asks), `operator` (what
 //! operators do), `script` (what goes wrong), `sabotage`
 //! (what is broken on purpose), then this.
@@ -19,6 +19,7 @@ mod dispatch;
 mod explained;
 mod intake;
 pub mod ledger;
+mod lifecycle;
 mod operator;
 mod player;
 mod probe;
@@ -32,25 +33,20 @@ pub mod transport;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use outflow_core::account::AccountSpec;
 use outflow_core::destination::Destination;
 use outflow_core::engine::Settings;
 use outflow_core::engine::event::Event;
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Seq, State};
 use outflow_core::name::Name;
-use outflow_core::policy::set::Policies;
 use outflow_core::pool::PoolSettings;
 use outflow_core::pressure::UnderPressure;
 use outflow_core::time::{Mono, Nanos};
-
-use outflow_pipeline::shutdown::Phase;
 
 use self::cast::Cast;
 use self::explained::Watched;
 use self::operator::{Ordered, Orders};
 use self::player::Player;
-use self::resolver::SimResolver;
 use self::sabotage::Sabotage;
 use self::script::{Happening, Script};
 use self::store::Written;
@@ -321,20 +317,6 @@ impl<'a, O: Observer> World<'a, O> {
         self.stopped(number);
     }
 
-    /// A node that was asked to stop is gone once nothing is in flight.
-    fn stopped(&mut self, number: usize) {
-        let Some(player) = self.players.get(number) else {
-            return;
-        };
-        let done = player
-            .node
-            .as_ref()
-            .is_some_and(|it| it.phase() == Phase::Done);
-        if let Some(down) = player.stops_for.filter(|_| done) {
-            self.crash(number, down);
-        }
-    }
-
     /// Batches that became durable, or did not.
     fn acknowledgements(&mut self, number: usize) {
         loop {
@@ -434,40 +416,6 @@ impl<'a, O: Observer> World<'a, O> {
         store.message(seq)
     }
 
-    /// The policies as an engine is told them.
-    fn policies_told(&self) -> Policies {
-        self.sabotage
-            .and_then(|it| setup::policies(&it.scenario(self.scenario), self.now).ok())
-            .unwrap_or_else(|| self.cast.policies.clone())
-    }
-
-    /// The accounts as an engine is told them.
-    fn accounts_told(&self) -> Vec<AccountSpec> {
-        self.sabotage
-            .and_then(|it| setup::accounts(&it.scenario(self.scenario)).ok())
-            .unwrap_or_else(|| self.cast.accounts())
-    }
-
-    fn boot(&mut self, number: usize) {
-        let policies = self.policies_told();
-        let accounts = self.accounts_told();
-        let Some(player) = self.players.get_mut(number) else {
-            return;
-        };
-        let resolver = SimResolver::knowing(&self.domains);
-        player.boot(self.now, self.settings, policies, resolver);
-        self.tell_pauses(number, None);
-        if let Some(player) = self.players.get_mut(number)
-            && let Some(node) = &mut player.node
-        {
-            for account in accounts {
-                node.post(Event::AccountChanged {
-                    account: Box::new(account),
-                });
-            }
-        }
-    }
-
     fn happen(&mut self, happening: Happening) {
         match happening {
             Happening::Crash { node, down } => self.crash(node as usize, down),
@@ -520,33 +468,5 @@ impl<'a, O: Observer> World<'a, O> {
                 self.script.at(self.now + next, Happening::Gauge);
             }
         }
-    }
-
-    fn crash(&mut self, number: usize, down: Nanos) {
-        let Some(player) = self.players.get_mut(number) else {
-            return;
-        };
-        if player.node.is_none() {
-            return;
-        }
-        player.stops_for = None;
-        for wire in player.crash() {
-            if let Some(network) = self.networks.get_mut(wire.network) {
-                network.disconnect(wire.session);
-            }
-        }
-        let node = number as NodeNo;
-        self.open_since.retain(|(owner, _), _| *owner != node);
-        self.tell(&Trace::Crashed { node });
-        self.written(number);
-        self.orders_lost(number);
-        // Callers that were not answered try again once the node is back.
-        let later = self.now + down + RESUBMIT_AFTER;
-        if let Some(player) = self.players.get_mut(number) {
-            let lost = std::mem::take(&mut player.batches).into_values().flatten();
-            self.retries
-                .extend(lost.map(|message| Reverse((later, message))));
-        }
-        self.script.at(self.now + down, Happening::Restart { node });
     }
 }

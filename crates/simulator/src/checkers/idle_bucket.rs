@@ -14,7 +14,7 @@ use outflow_core::time::Nanos;
 use super::Findings;
 use crate::in_flight::InFlight;
 use crate::meter::{Meter, Tolerance};
-use crate::trace::{Checker, LimitNo, MessageNo, Observer, Trace, Violation};
+use crate::trace::{Checker, FlowNo, LimitNo, MessageNo, Observer, Trace, Violation};
 
 /// A turn of a node and its way to the transport take no longer than this.
 const SLACK: Nanos = Nanos::from_millis(5);
@@ -33,6 +33,9 @@ pub struct IdleBucket {
     in_flight: InFlight,
     /// Since when all limits of a message that waits would let it pass.
     clear: BTreeMap<MessageNo, Nanos>,
+    /// The limits of each flow, which change with policies and accounts.
+    needs: BTreeMap<FlowNo, Vec<LimitNo>>,
+    restarted: bool,
     findings: Findings,
 }
 
@@ -47,6 +50,8 @@ impl IdleBucket {
             rows: Vec::new(),
             in_flight: InFlight::default(),
             clear: BTreeMap::new(),
+            needs: BTreeMap::new(),
+            restarted: false,
             findings: Findings::of("idle_bucket"),
         }
     }
@@ -121,6 +126,19 @@ impl IdleBucket {
         }
     }
 
+    /// A flow needs other limits. One that comes after a restart starts empty.
+    fn change(&mut self, at: Nanos, flow: FlowNo, limits: &[LimitNo]) {
+        let before = self.needs.insert(flow, limits.to_vec()).unwrap_or_default();
+        for limit in limits.iter().filter(|limit| !before.contains(limit)) {
+            if self.restarted
+                && let Some(row) = self.row(*limit)
+            {
+                row.meter.drain(at);
+                row.granted_at = at;
+            }
+        }
+    }
+
     fn release(&mut self, held: Vec<(LimitNo, u32)>) {
         for (limit, cost) in held {
             if let Some(row) = self.row(limit) {
@@ -173,8 +191,13 @@ impl Observer for IdleBucket {
                 self.release(held);
                 self.clear.clear();
             }
+            Trace::Flow { flow, limits, .. } => {
+                self.needs.insert(flow, limits.to_vec());
+            }
+            Trace::FlowChanged { flow, limits, .. } => self.change(at, flow, limits),
             // Buckets start empty after a crash.
             Trace::Restarted { .. } => {
+                self.restarted = true;
                 for row in self.rows.iter_mut().flatten() {
                     row.meter.drain(at);
                     row.granted_at = at;

@@ -213,11 +213,12 @@ impl<O: Observer> World<'_, O> {
         let Some(player) = self.players.get_mut(number) else {
             return;
         };
+        let now = player.clock.read(self.now, draw);
         let Some(node) = &mut player.node else {
             return;
         };
         let seq = Seq(draw % (node.ports().store.last_seq().0 + 1));
-        let touched = node.cancel(seq);
+        let touched = node.cancel(&now, seq);
         player.turn_at = player.turn_at.min(self.now.max(player.frozen_until));
         if touched == Touched::Done
             && let Some(message) = self.message_of(number, seq)
