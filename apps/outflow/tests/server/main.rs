@@ -20,6 +20,7 @@ mod doctor;
 mod failing_disk;
 mod first;
 mod fleet;
+mod flows;
 mod fuzz_corpus;
 mod hidden_limits;
 mod kills;

@@ -241,7 +241,7 @@ impl Pool {
     fn is_rich(&self, col: Col) -> bool {
         let live = u64::from(self.counts.live());
         let free = self.cap.saturating_sub(live);
-        let alone = self.lanes.len() - self.free_cols.len() <= 1;
+        let alone = self.lanes_used <= 1;
         !alone && u64::from(self.lane(col).counts.serving()) > RICH * free
     }
 

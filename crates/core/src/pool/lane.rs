@@ -39,6 +39,8 @@ pub(super) struct Lane {
     pub id: LaneId,
     /// Removed; stays until its last session is closed.
     pub gone: bool,
+    /// It is gone and its column can be another's.
+    pub is_free: bool,
     /// Whose messages it carries, if that tenant has accounts of its own.
     pub tenant: Option<u32>,
     /// The lanes of the same destination, if there are others.
@@ -84,6 +86,7 @@ impl Lane {
         Self {
             id,
             gone: false,
+            is_free: false,
             tenant: None,
             site: None,
             costs: [0; Class::COUNT],

@@ -16,7 +16,7 @@
 //!
 //! Reading order: `settings`, `stats`, `account`, `lane`, `pair`, `session`, `site`
 //! (who serves whom), `size` (who can take how much), `refresh` (bits follow state), `send`, `pace`, `connect`, `takeover`, `turnover` (the
-//! life of a session), `timer`, `check`; below them `bits`, `mark`, `place`, `estimate`.
+//! life of a session), [`rest`] (what a lane leaves behind), `timer`, `check`; below them `bits`, `mark`, `place`, `estimate`.
 
 mod account;
 mod bits;
@@ -30,6 +30,7 @@ mod pace;
 mod pair;
 mod place;
 mod refresh;
+pub mod rest;
 mod send;
 mod session;
 mod settings;
@@ -44,6 +45,7 @@ pub mod welcome;
 use std::collections::VecDeque;
 
 use crate::class::Class;
+use crate::free_numbers::FreeNumbers;
 use crate::handle::{AccountId, LaneId, SessionId};
 use crate::time::Mono;
 
@@ -69,7 +71,9 @@ pub struct Pool {
     accounts: Vec<Account>,
     lanes: Vec<Lane>,
     free_rows: Vec<Row>,
-    free_cols: Vec<Col>,
+    free_cols: FreeNumbers,
+    /// Columns that are a lane's.
+    lanes_used: usize,
     pairs: Vec<Pair>,
     free_pairs: Vec<PairNo>,
     sessions: Sessions,
@@ -187,7 +191,9 @@ impl Pool {
 
     fn insert_lane(&mut self, lane: Lane) -> Col {
         let id = lane.id;
-        let col = self.free_cols.pop().unwrap_or(Col(self.lanes.len() as u32));
+        self.lanes_used += 1;
+        let end = self.lanes.len();
+        let col = Col(self.free_cols.take(end).unwrap_or(end as u32));
         if col.index() == self.lanes.len() {
             self.lanes.push(lane);
             self.tags.push(self.virtual_time);
@@ -221,7 +227,9 @@ impl Pool {
         self.cols.put(id.0, None);
         self.lane_mut(col).gone = true;
         self.refresh_lane(col);
-        self.retire_where(now, |pair| pair.col == col);
+        if self.lane(col).counts.live() > 0 {
+            self.retire_where(now, |pair| pair.col == col);
+        }
         self.free_col_if_done(col);
     }
 
@@ -274,14 +282,14 @@ impl Pool {
     /// Frees the column of a removed lane once nothing refers to it.
     fn free_col_if_done(&mut self, col: Col) {
         let lane = self.lane(col);
-        if !lane.gone || lane.counts.live() + lane.promised > 0 {
+        if !lane.gone || lane.is_free || lane.counts.live() + lane.promised > 0 {
             return;
         }
         for row in (0..self.accounts.len() as u32).map(Row) {
             self.forget_pair(row, col);
         }
         self.leave_site(col);
-        self.free_cols.push(col);
+        self.free_col(col);
     }
 
     fn forget_pair(&mut self, row: Row, col: Col) {

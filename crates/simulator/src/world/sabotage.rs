@@ -55,6 +55,8 @@ pub enum Sabotage {
     FillsUp,
     /// The same, and nobody told the engine what accounts may.
     Redistributes,
+    /// The store never says that nothing is left of a flow.
+    KeepsFlows,
     /// The node sleeps on when the engine wants to be woken.
     Oversleeps,
 }
@@ -156,6 +158,7 @@ impl Sabotage {
                 true
             }
             (Self::HidesExpired, StoreDone::Event(Event::Expired { .. })) => false,
+            (Self::KeepsFlows, StoreDone::Event(Event::FlowClosed { .. })) => false,
             _ => true,
         }
     }
