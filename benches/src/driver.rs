@@ -127,6 +127,7 @@ impl Driver {
                     self.events.push_back(Event::SessionReady { session });
                 }
                 Action::OpenFlow { .. }
+                | Action::CloseFlow { .. }
                 | Action::CloseSession { .. }
                 | Action::Lease(_)
                 | Action::GiveBack(_)

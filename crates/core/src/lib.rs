@@ -19,6 +19,7 @@ pub mod destination;
 pub mod engine;
 pub mod entropy;
 pub mod flow;
+mod free_numbers;
 pub mod handle;
 pub mod ledger;
 pub mod limit;

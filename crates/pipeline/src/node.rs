@@ -124,6 +124,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
                 inbox.push_back(Event::Due { flow, count: ready });
             }
         }
+        engine.reserve_flows(recovered.reserved);
         let mut node = Self {
             engine,
             ports,
@@ -440,9 +441,16 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
                         .submit(now, StoreWork::Append { no, record });
                 }
                 Action::OpenFlow { flow, key } => {
+                    self.observer.opened(flow);
                     self.ports
                         .store
                         .submit(now, StoreWork::OpenFlow { flow, key });
+                }
+                Action::CloseFlow { flow, request } => {
+                    self.observer.opened(flow);
+                    self.ports
+                        .store
+                        .submit(now, StoreWork::CloseFlow { flow, request });
                 }
                 Action::Lease(request) => {
                     let work = LedgerWork::Lease(request);

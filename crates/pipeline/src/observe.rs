@@ -348,6 +348,14 @@ impl Observer {
         self.answered.drain(..=at).next_back()
     }
 
+    /// A flow has another name, or none soon.
+    pub fn opened(&mut self, flow: FlowId) {
+        if let Some(slot) = self.slots.get_mut(flow.index()) {
+            *slot = None;
+        }
+        while self.slots.pop_if(|last| last.is_none()).is_some() {}
+    }
+
     fn slot(&mut self, flow: FlowId, key: &FlowKey) -> Slot {
         if self.slots.len() <= flow.index() {
             self.slots.resize(flow.index() + 1, None);

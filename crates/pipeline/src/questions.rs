@@ -11,6 +11,7 @@ use outflow_core::engine::explain::Explanation;
 use outflow_core::engine::meters::AccountMeter;
 use outflow_core::engine::standing::Standing;
 use outflow_core::engine::view;
+use outflow_core::flow::FlowKey;
 use outflow_core::limit::spec::Rate;
 use outflow_core::message::{Seq, State};
 use outflow_core::policy::scope_set::ScopeSet;
@@ -106,7 +107,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         let Some(matches) = &filter.matches else {
             return true;
         };
-        let key = self.engine().flow_key(found.flow);
+        let key = self.key_of(found);
         key.is_some_and(|key| matches.matches_flow(key))
     }
 
@@ -181,6 +182,14 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         }
     }
 
+    /// The facts of a message. A flow of which only dead letters are left is
+    /// known to the store alone.
+    fn key_of(&self, found: &Found) -> Option<&Arc<FlowKey>> {
+        let key = self.engine().flow_key(found.flow);
+        key.filter(|_| !found.dead)
+            .or_else(|| self.ports().store.flow_key(found.flow))
+    }
+
     /// What the store keeps, as callers see it. A message that neither waits
     /// nor flies is about to be settled: it counts as sending until then.
     fn live(&self, found: &Found, in_flight: bool) -> Option<LiveMessage> {
@@ -196,7 +205,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         };
         Some(LiveMessage {
             seq: head.seq,
-            key: Arc::clone(engine.flow_key(flow)?),
+            key: Arc::clone(self.key_of(found)?),
             state,
             accepted_at: head.accepted_at,
             due_at: found.due_at,

@@ -58,6 +58,9 @@ pub enum StoreWork {
     /// A flow was given a number, or what is known of it has changed: the last
     /// name holds. Durable before any message that comes later.
     OpenFlow { flow: FlowId, key: Arc<FlowKey> },
+    /// Forget a flow once it has no messages that live or are on their way to
+    /// the disk, and say so: `FlowClosed`. `OpenFlow` withdraws that.
+    CloseFlow { flow: FlowId, request: u32 },
     /// Make new messages durable.
     Accept {
         batch: BatchId,
@@ -79,7 +82,7 @@ pub enum StoreWork {
 )]
 pub enum StoreDone {
     /// Something for the engine: `Accepted`, `Due`, `Expired`, `Paged`,
-    /// `Committed`, `CommitFailed`.
+    /// `FlowClosed`, `Committed`, `CommitFailed`.
     Event(Event),
     /// The batch is durable; one entry per message, in order. A message whose
     /// idempotency key was known has the number of the first one.
@@ -106,6 +109,9 @@ pub struct Found {
 pub struct Recovered {
     /// All flows that have live messages, with how many of them are ready.
     pub flows: Vec<(FlowId, Arc<FlowKey>, u32)>,
+    /// Numbers of flows that have dead letters and no live messages. All other
+    /// numbers can be given to new flows.
+    pub reserved: Vec<FlowId>,
     /// What was reserved of each limit.
     pub limits: BTreeMap<LimitKey, SavedLimit>,
     /// Which accounts are held, and how. What has passed may be left out.
@@ -144,6 +150,9 @@ pub trait Store {
 
     /// A live message or a dead letter.
     fn find(&self, seq: Seq) -> Option<Found>;
+
+    /// What a flow with live messages or dead letters is called.
+    fn flow_key(&self, flow: FlowId) -> Option<&Arc<FlowKey>>;
 
     /// Live messages and dead letters from `from` on, in order of their numbers;
     /// looks at no more than `looks` of them. Where to go on; none at the end.

@@ -66,10 +66,13 @@ pub fn run_broken(
     let bounds = memory::Bounds {
         heads_per_flow: u64::from(HEADS_MAX),
         // Beside those of its domains, a destination has flows of its own.
-        flows_extra: if by_domain {
-            64 * scenario.pools().len() as u64
+        flows_per_live: if by_domain { 2 } else { 1 },
+        // A store that fails makes callers come again with what was never
+        // accepted.
+        flows_extra: if scenario.faults.store.fails.0 > 0.0 {
+            1_000
         } else {
-            0
+            64
         },
         // What is learnt is learnt for pairs of accounts and networks, and for
         // few things besides.

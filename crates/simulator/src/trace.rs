@@ -360,6 +360,10 @@ pub struct Holdings {
     pub heads: u64,
     /// Flows.
     pub flows: u64,
+    /// Tenants that have flows.
+    pub tenants: u64,
+    /// Lanes.
+    pub lanes: u64,
     /// Limits.
     pub limits: u64,
     /// Messages in flight.

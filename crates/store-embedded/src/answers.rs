@@ -56,7 +56,12 @@ impl EmbeddedStore {
     fn apply(&mut self, now: &Now, task: Task, through: u64, done: &mut Vec<StoreDone>) {
         match task {
             Task::Open { flow, key, place } => {
-                self.opening.remove(&flow);
+                if let Some(count) = self.opening.get_mut(&flow) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.opening.remove(&flow);
+                    }
+                }
                 self.index.open(flow, key, place);
             }
             Task::Accept {

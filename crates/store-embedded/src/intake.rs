@@ -39,7 +39,7 @@ impl EmbeddedStore {
 
     pub(crate) fn accept(&mut self, now: &Now, batch: BatchId, messages: Vec<NewMessage>) {
         let bytes = |it: &NewMessage| it.body.len() + it.envelope.len();
-        let is_known = |id: FlowId| self.index.flow(id).is_some() || self.opening.contains(&id);
+        let is_known = |id: FlowId| self.index.flow(id).is_some() || self.opening.contains_key(&id);
         let clerk_waits = self.clerk.as_ref().map_or(0, Clerk::waiting);
         let refused = clerk_waits > self.settings.unrecorded_max
             || messages.iter().map(bytes).sum::<usize>() > BATCH_BYTES_MAX
@@ -111,14 +111,21 @@ impl EmbeddedStore {
         let Some(flow) = self.index.flow(id) else {
             return;
         };
-        if flow.named == Place::NONE && !self.opening.contains(&id) {
+        if flow.named == Place::NONE && !self.opening.contains_key(&id) {
             let key = Arc::clone(&flow.key);
             self.open_flow(id, key);
         }
     }
 
+    /// Whether the journal has this name for a flow, and no other is on its way.
+    pub(crate) fn is_named(&self, id: FlowId, key: &FlowKey) -> bool {
+        let flow = self.index.flow(id);
+        let is_it = flow.is_some_and(|flow| *flow.key == *key && flow.named != Place::NONE);
+        is_it && !self.opening.contains_key(&id)
+    }
+
     pub(crate) fn open_flow(&mut self, flow: FlowId, key: Arc<FlowKey>) {
-        self.opening.insert(flow);
+        *self.opening.entry(flow).or_insert(0) += 1;
         let place = Place::NONE;
         self.order(Task::Open { flow, key, place });
     }

@@ -3,11 +3,12 @@
 //! What is submitted goes to the writer at once and reaches the index when the
 //! writer says that it is durable. Nothing here waits for the disk.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
+use outflow_core::flow::FlowKey;
 use outflow_core::handle::FlowId;
 use outflow_core::message::Seq;
 use outflow_core::time::{Mono, Nanos, Now, Wall};
@@ -40,8 +41,8 @@ pub struct EmbeddedStore {
     pub(crate) generation: u64,
     /// Orders that are not answered yet.
     pub(crate) outstanding: usize,
-    /// Flows whose names are on their way to the disk.
-    pub(crate) opening: BTreeSet<FlowId>,
+    /// Flows whose names are on their way to the disk, and how many of each.
+    pub(crate) opening: BTreeMap<FlowId, u32>,
     pub(crate) pages: Vec<(FlowId, u32)>,
     pub(crate) last_given: Seq,
     pub(crate) last_record: Option<LastRecord>,
@@ -158,8 +159,14 @@ impl Store for EmbeddedStore {
             id: self.settings.boot.id(),
             time: self.settings.boot.time(),
         };
+        let reserved = self.index.flows.iter().enumerate();
+        let reserved = reserved.filter_map(|(index, flow)| {
+            let is_dead = flow.as_ref()?.live == 0;
+            is_dead.then_some(FlowId(index as u32))
+        });
         Recovered {
             flows: flows.collect(),
+            reserved: reserved.collect(),
             limits: limits.collect(),
             holds: holds.collect(),
             adapted: adapted.collect(),
@@ -174,7 +181,13 @@ impl Store for EmbeddedStore {
         self.clocks = (now.mono, now.wall);
         match work {
             StoreWork::Page { flow, max } => self.pages.push((flow, max)),
-            StoreWork::OpenFlow { flow, key } => self.open_flow(flow, key),
+            StoreWork::OpenFlow { flow, key } => {
+                self.index.keep_open(flow);
+                if !self.is_named(flow, &key) {
+                    self.open_flow(flow, key);
+                }
+            }
+            StoreWork::CloseFlow { flow, request } => self.index.close(flow, request),
             StoreWork::Forget { seqs } => {
                 self.index.expect_forgetting(&seqs);
                 self.order(Task::Forget { seqs });
@@ -206,13 +219,14 @@ impl Store for EmbeddedStore {
         for (flow, max) in std::mem::take(&mut self.pages) {
             self.index.page(now.wall, flow, max, done);
         }
+        self.index.end_flows(&self.opening, done);
         self.answer_asks();
         self.reclaim_some(now);
     }
 
     fn next_completion(&self) -> Mono {
         let (mono, wall) = self.clocks;
-        if !self.pages.is_empty() {
+        if !self.pages.is_empty() || self.index.has_ending(&self.opening) {
             return mono;
         }
         let ripe = self.index.next_ripe();
@@ -246,6 +260,10 @@ impl Store for EmbeddedStore {
     fn find(&self, seq: Seq) -> Option<Found> {
         let slot = self.index.slots.get(seq)?;
         Some(self.index.found(seq, slot))
+    }
+
+    fn flow_key(&self, flow: FlowId) -> Option<&Arc<FlowKey>> {
+        self.index.flow(flow).map(|flow| &flow.key)
     }
 
     fn scan(&self, from: Seq, looks: usize, found: &mut dyn FnMut(Found)) -> Option<Seq> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use outflow_core::flow::FlowKey;
 use outflow_core::handle::FlowId;
 use outflow_core::message::Seq;
 use outflow_core::time::{Mono, Now};
@@ -56,6 +57,10 @@ impl Store for TimedStore {
 
     fn find(&self, seq: Seq) -> Option<Found> {
         self.store.find(seq)
+    }
+
+    fn flow_key(&self, flow: FlowId) -> Option<&Arc<FlowKey>> {
+        self.store.flow_key(flow)
     }
 
     fn scan(&self, from: Seq, looks: usize, found: &mut dyn FnMut(Found)) -> Option<Seq> {

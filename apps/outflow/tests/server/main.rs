@@ -21,6 +21,7 @@ mod failing_disk;
 mod first;
 mod fleet;
 mod flow_caps;
+mod flows;
 mod fuzz_corpus;
 mod hidden_limits;
 mod kills;

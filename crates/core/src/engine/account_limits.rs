@@ -21,9 +21,6 @@ use crate::policy::key::LimitKey;
 use crate::pool::ClassMask;
 use crate::time::{Mono, Now};
 
-/// Limits without an owner that are looked at together.
-const TIDY: usize = 2;
-
 /// What a limit opens and shuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Owner {
@@ -187,10 +184,12 @@ impl AccountLimits {
 
     /// Forgets limits that nobody owns once they remember nothing: until then
     /// an owner that comes back finds what it had used. A few at a time.
-    pub fn tidy(&mut self, now: &Now) {
-        for _ in 0..TIDY.min(self.orphans.len()) {
+    /// Their keys, and whether the journal knows of them.
+    pub fn tidy(&mut self, now: &Now, looks: usize) -> Vec<(Arc<LimitKey>, bool)> {
+        let mut forgotten = Vec::new();
+        for _ in 0..looks.min(self.orphans.len()) {
             let Some(id) = self.orphans.pop_front() else {
-                return;
+                break;
             };
             let Some(entry) = self.get(id).filter(|entry| entry.owners.is_empty()) else {
                 continue;
@@ -201,8 +200,15 @@ impl AccountLimits {
                 self.by_key.remove(&gone.key);
                 let last_request = gone.feed.map_or(0, |feed| feed.last_request());
                 self.free.push((id, last_request));
+                forgotten.push((gone.key, gone.limit.needs_reserve()));
             }
         }
+        forgotten
+    }
+
+    /// Limits that nobody owns.
+    pub fn orphans(&self) -> usize {
+        self.orphans.len()
     }
 
     /// Forgets an account and its pairs.

@@ -46,8 +46,11 @@ pub enum Action {
     /// Deliver a message over a session; answered by exactly one `Replied`.
     Deliver(Delivery),
     /// A flow was given a number, by which the store keeps its messages; or
-    /// its destination was found out.
+    /// its destination was found out; or it is not to be closed after all.
     OpenFlow { flow: FlowId, key: Arc<FlowKey> },
+    /// Nothing is to be done for a flow any more: answered by `FlowClosed` once
+    /// the store keeps no messages of it, unless `OpenFlow` comes before.
+    CloseFlow { flow: FlowId, request: u32 },
     /// Find out the destination of a domain.
     Resolve { domain: Name },
     /// The far end says that a message's recipient does not exist: send him

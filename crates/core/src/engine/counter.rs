@@ -54,6 +54,9 @@ impl Counter {
 
     /// Hands a record to the store.
     pub fn append(&mut self, record: Record) {
+        for flow in Self::flows_of(&record).into_iter().flatten() {
+            self.hold_flow(flow);
+        }
         self.appends.append(record, &mut self.actions);
     }
 
@@ -130,6 +133,7 @@ impl Outlet for Counter {
             let flow = self.flows.get_mut(id)?;
             flow.heads.pop_front();
             flow.page(id, &mut self.actions);
+            self.flows.rest(id);
         }
     }
 

@@ -145,6 +145,11 @@ impl Counts {
         }
     }
 
+    /// A lane is gone: its number may be that of another soon.
+    pub fn remove_lane(&mut self, lane: LaneId) {
+        self.places.remove_lane(lane);
+    }
+
     /// All keys and their counts, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<LimitKey>, &Tally)> {
         let pairs = self.quota_pairs.iter().chain(self.pairs.iter());

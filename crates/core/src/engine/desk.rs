@@ -7,7 +7,7 @@
 //! pool has lanes of its own beside it, at which they and the shared accounts
 //! serve; the shared lanes see the shared accounts only.
 //!
-//! In `accounts`: accounts come, change and go. In `limits`: their limits as
+//! In `pools` and `lanes`: pools and lanes come and go. In `accounts`: accounts come, change and go. In `limits`: their limits as
 //! bits. In `cost`: what an account must have room for. In `connects`: how fast
 //! it may connect. In `breakers`: whom to leave alone. In `pressure`: blocks, and what the others may do meanwhile. In
 //! `slots`: how many requests at once. In `held`: who is held by what.
@@ -18,12 +18,14 @@ mod connects;
 mod cost;
 mod gates;
 mod held;
+mod lanes;
 mod limits;
 mod pool_set;
+mod pools;
 mod pressure;
 mod slots;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use self::breakers::Breakers;
@@ -36,15 +38,14 @@ use super::account_limits::{AccountLimits, Owner};
 use super::counts::Places;
 use super::holdups::{AtGates, ByClass, Holdups};
 use super::lessons::Lessons;
-use super::limits::Maker;
 use crate::account::AccountSpec;
 use crate::breaker::BreakerSettings;
 use crate::class::Class;
 use crate::destination::Destination;
 use crate::flow::FlowKey;
+use crate::free_numbers::FreeNumbers;
 use crate::handle::{AccountId, AccountLimitId, LaneId, PlaceId, PoolId, SessionRef};
 use crate::name::Name;
-use crate::policy::set::Policies;
 use crate::pool::{ClassMask, Pool, PoolSettings};
 use crate::pressure::{Episode, Recent};
 use crate::time::{Mono, Now};
@@ -58,6 +59,17 @@ pub(super) struct Lane {
     pub gate: PlaceId,
     /// A flow key that stands for the lane where policies are asked.
     pub facts: Arc<FlowKey>,
+    /// Whose lane it is, if accounts are kept for that tenant.
+    tenant: Option<Name>,
+    /// Where it stands among the lanes of its pool.
+    at: u32,
+    /// Flows in it, and deliveries under way.
+    flows: u32,
+    in_flight: u32,
+    /// Whether it stands in the list of lanes that nobody uses, and since when
+    /// that is so.
+    is_listed: bool,
+    idle_since: Mono,
     /// Heads at its gate, as the desk was last told.
     standing: ByClass,
     /// Deliveries so far.
@@ -101,7 +113,10 @@ impl Account {
 /// A pool and what the desk keeps beside it.
 #[derive(Debug)]
 struct Side {
+    name: Name,
     pool: Pool,
+    /// When the pool wants to be woken, as is written down.
+    wakes_at: Mono,
     accounts: BTreeSet<AccountId>,
     lanes: Vec<LaneId>,
     /// Tenants with accounts of their own, and how many.
@@ -136,7 +151,14 @@ pub(super) struct Desk {
     settings: PoolSettings,
     pools: Vec<Side>,
     pool_names: BTreeMap<Name, PoolId>,
-    lanes: Vec<Lane>,
+    free_pools: FreeNumbers,
+    /// Pools that may have neither accounts nor lanes.
+    idle_pools: VecDeque<PoolId>,
+    pool_wakes: BTreeSet<(Mono, PoolId)>,
+    lanes: Vec<Option<Lane>>,
+    free_lanes: FreeNumbers,
+    /// Lanes that nobody uses.
+    idle_lanes: VecDeque<LaneId>,
     lane_keys: BTreeMap<(PoolId, Destination, Option<Name>), LaneId>,
     accounts: Vec<Option<Account>>,
     account_names: BTreeMap<Name, AccountId>,
@@ -170,114 +192,9 @@ impl Desk {
         }
     }
 
-    pub fn pool_id(&mut self, name: &Name) -> PoolId {
-        if let Some(&id) = self.pool_names.get(name) {
-            return id;
-        }
-        let id = PoolId(u32::try_from(self.pools.len()).expect("fewer than 2^32 pools"));
-        self.at_gates.push(AtGates::default());
-        self.pools.push(Side {
-            pool: Pool::new(self.settings),
-            accounts: BTreeSet::new(),
-            lanes: Vec::new(),
-            dedicated: BTreeMap::new(),
-            regime: Regime::default(),
-            sizes: 0,
-            told: ClassMask::NONE,
-            sated: BTreeSet::new(),
-            recent: Recent::default(),
-            episode: Episode::default(),
-        });
-        self.pool_names.insert(name.clone(), id);
-        id
-    }
-
     /// The name of a pool, if it is there already.
     pub fn pool_name(&self, name: &Name) -> Option<&Name> {
         self.pool_names.get_key_value(name).map(|(known, _)| known)
-    }
-
-    /// The lane of a flow, if it is there already.
-    pub fn find_lane(&self, pool: PoolId, key: &FlowKey) -> Option<LaneId> {
-        let tenant = self.lane_tenant(pool, key);
-        let key = (pool, key.destination.clone(), tenant);
-        self.lane_keys.get(&key).copied()
-    }
-
-    /// The tenant whose lane a flow is in: its own, if accounts are kept for it.
-    fn lane_tenant(&self, pool: PoolId, key: &FlowKey) -> Option<Name> {
-        let dedicated = &self.pools.get(pool.index())?.dedicated;
-        dedicated
-            .contains_key(&key.tenant)
-            .then(|| key.tenant.clone())
-    }
-
-    fn tenant_number(&mut self, name: &Name) -> u32 {
-        let next = u32::try_from(self.tenants.len()).expect("fewer than 2^32 tenants");
-        *self.tenants.entry(name.clone()).or_insert(next)
-    }
-
-    /// The id that the next lane gets.
-    pub fn next_lane(&self) -> LaneId {
-        LaneId(u32::try_from(self.lanes.len()).expect("fewer than 2^32 lanes"))
-    }
-
-    /// Adds a lane with its gate.
-    pub fn add_lane(
-        &mut self,
-        now: &Now,
-        key: &Arc<FlowKey>,
-        pool: PoolId,
-        gate: PlaceId,
-        policies: &Policies,
-        maker: &mut Maker,
-    ) -> LaneId {
-        let id = self.next_lane();
-        let destination = key.destination.clone();
-        let tenant = self.lane_tenant(pool, key);
-        let first = (pool, destination.clone(), None);
-        let beside = self.lane_keys.range(first..).next();
-        let beside = beside.filter(|((of, to, _), _)| *of == pool && *to == destination);
-        let beside = beside.map(|(_, lane)| *lane);
-        let number = tenant.as_ref().map(|name| self.tenant_number(name));
-        self.lane_keys
-            .insert((pool, destination.clone(), tenant), id);
-        self.lanes.push(Lane {
-            pool,
-            destination,
-            gate,
-            facts: Arc::clone(key),
-            standing: ByClass::default(),
-            sent: 0,
-            heaviest: 0,
-            largest: None,
-        });
-        self.pool_mut(pool).add_lane_beside(id, number, beside);
-        let side = self.side_mut(pool);
-        side.lanes.push(id);
-        if policies.has_pairs() {
-            let accounts: Vec<AccountId> = side.accounts.iter().copied().collect();
-            for account in accounts {
-                self.relimit_pair(now, account, id, policies, maker);
-            }
-        }
-        id
-    }
-
-    pub fn lane(&self, id: LaneId) -> &Lane {
-        self.lanes.get(id.index()).expect("a lane of this desk")
-    }
-
-    /// The lanes of a pool to a destination: the shared one, and those of
-    /// tenants.
-    pub fn lanes_to(&self, pool: PoolId, to: &Destination) -> impl Iterator<Item = LaneId> {
-        let lanes = self.lane_keys.range((pool, to.clone(), None)..);
-        let lanes = lanes.take_while(move |((of, at, _), _)| *of == pool && at == to);
-        lanes.map(|(_, lane)| *lane)
-    }
-
-    pub fn lanes(&self) -> &[Lane] {
-        &self.lanes
     }
 
     pub fn account(&self, id: AccountId) -> Option<&Account> {
@@ -347,8 +264,9 @@ impl Desk {
             ))
         });
         let (account, session) = from_match.or_else(|| pool.take(now.mono, lane, class, cost))?;
-        if let Some(lane) = self.lanes.get_mut(lane.index()) {
+        if let Some(lane) = self.lane_mut(lane) {
             lane.sent += 1;
+            lane.in_flight += 1;
         }
         let is_capped = self.note_sent(now.mono, id, account, cost);
         let (mut held, mut lessons) = (Vec::new(), Lessons::default());
@@ -438,18 +356,12 @@ impl Desk {
             self.refresh(now, owner);
         }
         self.refresh_changed(now);
-        self.limits.tidy(now);
         self.wake_connects(now);
         self.wake_regimes(now);
         self.wake_blocks(now.mono);
         self.wake_caps(now);
         self.wake_breakers(now.mono);
-        for index in 0..self.pools.len() {
-            let id = PoolId(index as u32);
-            if self.pool(id).next_wake().is_some_and(|at| at <= now.mono) {
-                self.pool_mut(id).wake(now.mono);
-            }
-        }
+        self.wake_pools(now.mono);
     }
 
     /// When [`Desk::wake`] wants to be called.
@@ -458,12 +370,7 @@ impl Desk {
             return Mono(0);
         }
         let blocked = self.blocked.first().map_or(Mono::NEVER, |&(at, _)| at);
-        let pools = self
-            .pools
-            .iter()
-            .filter_map(|side| side.pool.next_wake())
-            .min()
-            .unwrap_or(Mono::NEVER);
+        let pools = self.next_pool_wake();
         let regimes = self.regimes.first().map_or(Mono::NEVER, |&(at, _)| at);
         let limits = self.limits.next_wake().min(self.connects.next_wake());
         let limits = limits.min(self.caps.next_wake());
@@ -482,11 +389,6 @@ impl Desk {
     /// A pool in which something may be matched, opened or closed.
     pub fn first_touched(&self) -> Option<PoolId> {
         self.touched.first()
-    }
-
-    /// Nothing is left to do in a pool.
-    pub fn untouch(&mut self, id: PoolId) {
-        self.touched.remove(id);
     }
 
     /// The next account and lane to be matched in a pool.

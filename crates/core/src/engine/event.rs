@@ -40,6 +40,15 @@ pub enum Event {
     /// The store's answer to [`Action::Page`](super::action::Action::Page), in
     /// order; fewer than asked for means that there are no more.
     Paged { flow: FlowId, heads: Vec<Head> },
+    /// The answer to [`Action::CloseFlow`](super::action::Action::CloseFlow):
+    /// the store keeps no messages of the flow and says nothing more of it. Its
+    /// number can be given to another if it `is_free`; if not, that is said
+    /// later, of no request.
+    FlowClosed {
+        flow: FlowId,
+        request: u32,
+        is_free: bool,
+    },
     /// All appends up to this one are durable.
     Committed { through: AppendNo },
     /// The appends from the last committed one up to this one are lost.

@@ -2,8 +2,10 @@
 
 use super::Engine;
 use super::action::Record;
+use super::counter::Counter;
 use super::event::LeaseAnswer;
 use super::feed::Demand;
+use super::flows::Flow;
 use super::sweep::Sweep;
 use crate::handle::{AppendNo, LimitId};
 use crate::policy::key::LimitKey;
@@ -137,8 +139,15 @@ impl Engine {
     pub(super) fn committed(&mut self, now: &Now, through: AppendNo) {
         let was_open = self.counter.is_open();
         while let Some(record) = self.counter.appends.confirm(through) {
-            if let Record::Reservation { key, block, .. } = record {
-                self.reserved(&key, block);
+            if let Record::Reservation { key, block, .. } = &record {
+                self.reserved(key, *block);
+            }
+            for flow in Counter::flows_of(&record).into_iter().flatten() {
+                self.counter.release_flow(flow);
+                let is_left = |flow: &Flow| flow.is_twin && flow.in_store > 0;
+                if self.counter.flows.get(flow).is_some_and(is_left) {
+                    self.join_twin(now, flow);
+                }
             }
         }
         let counter = &mut self.counter;

@@ -2,9 +2,9 @@
 //!
 //! The queue is in the store. The engine holds at most [`HEADS_MAX`] heads of a
 //! flow and asks for more when few are left, so its memory is bounded however
-//! long the queue is.
+//! long the queue is. What ends a flow is in `closing`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::action::Action;
@@ -13,15 +13,21 @@ use super::counts::Places;
 use super::lessons::Lessons;
 use super::recipients::RecipientRules;
 use crate::flow::FlowKey;
+use crate::free_numbers::FreeNumbers;
 use crate::handle::{FlowId, LaneId};
 use crate::message::{Head, Seq};
-use crate::name::Name;
 use crate::schedule::place::PlaceId;
+use crate::time::{Mono, Nanos};
 
 /// The most heads held of one flow.
 pub const HEADS_MAX: u32 = 64;
 /// Fewer heads than this, and more are asked for.
 const HEADS_LOW: usize = 16;
+/// A flow with nothing to do lives on for this long: the next message of a
+/// trickle finds it.
+pub const FLOW_GRACE: Nanos = Nanos::from_secs(10);
+/// So many flows with nothing to do live on; of more the longest idle end.
+pub const IDLE_FLOWS_MAX: usize = 16_384;
 
 /// Messages that were withdrawn while the store was asked for a page: it may
 /// have handed them over before it heard.
@@ -64,6 +70,16 @@ pub(super) struct Flow {
     pub tallies: Option<Places>,
     /// What its replies teach of rates.
     pub lessons: Lessons,
+    /// Records and pages on their way that name it.
+    pub uses: u32,
+    /// The request to close it that the store has; 0 if it has none.
+    pub closing: u32,
+    /// Since when it has nothing to do, if that is so.
+    idle_since: Mono,
+    /// Whether it stands in the list of idle flows.
+    is_listed: bool,
+    /// Whether another flow has the same facts: what is ready moves there.
+    pub is_twin: bool,
 }
 
 impl Flow {
@@ -84,6 +100,33 @@ impl Flow {
             cost_max: u32::MAX,
             tallies: None,
             lessons: Lessons::default(),
+            uses: 0,
+            closing: 0,
+            idle_since: Mono(0),
+            is_listed: false,
+            is_twin: false,
+        }
+    }
+
+    /// Whether the engine has nothing to do for it: nothing is held, on its way
+    /// here or in flight, and nothing that is ready could be asked for. Whether
+    /// the store keeps anything of it is for the store to say.
+    pub fn is_idle(&self) -> bool {
+        let can_page = self.lane.is_some() && self.pauses == 0;
+        self.heads.is_empty()
+            && self.in_flight == 0
+            && self.paging.is_none()
+            && self.uses == 0
+            && (self.in_store == 0 || !can_page)
+    }
+
+    /// Withdraws the request to close it: there is something to do after all.
+    pub fn reopen(&mut self, id: FlowId, actions: &mut Vec<Action>) {
+        if std::mem::take(&mut self.closing) > 0 {
+            actions.push(Action::OpenFlow {
+                flow: id,
+                key: Arc::clone(&self.key),
+            });
         }
     }
 
@@ -93,16 +136,19 @@ impl Flow {
         if self.in_store == 0 || self.paging.is_some() || held >= HEADS_LOW || self.lane.is_none() {
             return;
         }
+        self.reopen(id, actions);
         let max = HEADS_MAX - held as u32;
         self.paging = Some(max);
         actions.push(Action::Page { flow: id, max });
     }
 
-    /// Notes that messages are withdrawn, if some may be on their way here.
-    pub fn withdraw(&mut self, what: Withdrawn) {
+    /// Notes that messages are withdrawn, if some may be on their way here;
+    /// whether that is so.
+    pub fn withdraw(&mut self, what: Withdrawn) -> bool {
         if self.paging.is_some() {
             self.withdrawn.push(what);
         }
+        self.paging.is_some()
     }
 
     /// How many of its messages wait, as far as the engine knows.
@@ -116,8 +162,18 @@ impl Flow {
 pub(super) struct Flows {
     slab: Vec<Option<Flow>>,
     by_key: BTreeMap<Arc<FlowKey>, FlowId>,
-    /// How many there are of each tenant.
-    by_tenant: BTreeMap<Name, usize>,
+    len: usize,
+    free: FreeNumbers,
+    /// Numbers without a flow that the store still keeps something under.
+    reserved: BTreeSet<FlowId>,
+    /// Flows that had nothing to do, and when that was noted.
+    idle: VecDeque<(Mono, FlowId)>,
+    /// The same of those whose facts others have: nobody comes to them.
+    idle_twins: VecDeque<FlowId>,
+    /// Requests to close flows so far.
+    requests: u32,
+    /// The time of the step.
+    pub now: Mono,
 }
 
 impl Flows {
@@ -133,33 +189,139 @@ impl Flows {
         self.by_key.get(key).copied()
     }
 
-    /// The id that the next new flow gets.
-    pub fn next_id(&self) -> FlowId {
-        FlowId(u32::try_from(self.slab.len()).expect("fewer than 2^32 flows"))
+    /// A number for a new flow.
+    pub fn next_id(&mut self) -> FlowId {
+        let end = self.slab.len();
+        let number = self.free.take(end);
+        FlowId(number.unwrap_or_else(|| u32::try_from(end).expect("fewer than 2^32 flows")))
     }
 
-    /// Adds a flow under an id that nobody has.
+    /// Adds a flow under an id that nobody has. One whose facts another has
+    /// is that one's twin.
     pub fn insert(&mut self, id: FlowId, key: Arc<FlowKey>) {
         if self.slab.len() <= id.index() {
             self.slab.resize_with(id.index() + 1, || None);
         }
-        *self.by_tenant.entry(key.tenant.clone()).or_default() += 1;
-        self.by_key.insert(Arc::clone(&key), id);
+        let first = *self.by_key.entry(Arc::clone(&key)).or_insert(id);
         if let Some(slot) = self.slab.get_mut(id.index()) {
-            *slot = Some(Flow::new(key));
+            let mut flow = Flow::new(key);
+            flow.is_twin = first != id;
+            *slot = Some(flow);
+            self.len += 1;
         }
+        self.rest(id);
     }
 
-    /// Gives a flow the facts that were found out about it.
-    pub fn rename(&mut self, id: FlowId, key: Arc<FlowKey>) {
+    /// Gives a flow the facts that were found out about it. Whether no other
+    /// has these.
+    pub fn rename(&mut self, id: FlowId, key: Arc<FlowKey>) -> bool {
         let Some(flow) = self.slab.get_mut(id.index()).and_then(Option::as_mut) else {
-            return;
+            return false;
         };
         let old = std::mem::replace(&mut flow.key, Arc::clone(&key));
         flow.tallies = None;
-        self.by_key.remove(&old);
-        // Another flow may have these facts already; both go on.
-        self.by_key.entry(key).or_insert(id);
+        flow.closing = 0;
+        if self.by_key.get(&old) == Some(&id) {
+            self.by_key.remove(&old);
+        }
+        let first = *self.by_key.entry(key).or_insert(id);
+        flow.is_twin = first != id;
+        // Twins stand in a list of their own.
+        flow.is_listed &= !flow.is_twin;
+        first == id
+    }
+
+    /// Takes a flow out. Its number can be given again once it is
+    /// [freed](Flows::free).
+    pub fn remove(&mut self, id: FlowId) -> Option<Flow> {
+        let flow = self.slab.get_mut(id.index()).and_then(Option::take)?;
+        self.len -= 1;
+        if self.by_key.get(&flow.key) == Some(&id) {
+            self.by_key.remove(&flow.key);
+        }
+        self.reserved.insert(id);
+        Some(flow)
+    }
+
+    /// Nothing is kept under the number of a flow that was taken out.
+    pub fn free(&mut self, id: FlowId) {
+        if !self.reserved.remove(&id) {
+            return;
+        }
+        self.free.give(id.0);
+        // Not below a number that the store still knows.
+        let end = self.reserved.last().map_or(0, |last| last.index() + 1);
+        FreeNumbers::cut(&mut self.slab, end, Option::is_none);
+    }
+
+    /// Says which numbers the store knows beside those of flows: all others can
+    /// be given.
+    pub fn reserve(&mut self, numbers: impl IntoIterator<Item = FlowId>) {
+        self.reserved.extend(numbers);
+        let end = self.reserved.last().map_or(0, |last| last.index() + 1);
+        if self.slab.len() < end {
+            self.slab.resize_with(end, || None);
+        }
+        for (number, slot) in (0..).zip(&self.slab) {
+            if slot.is_none() && !self.reserved.contains(&FlowId(number)) {
+                self.free.give(number);
+            }
+        }
+    }
+
+    /// Notes that a flow has nothing to do, if that is so.
+    pub fn rest(&mut self, id: FlowId) {
+        let now = self.now;
+        let Some(flow) = self.get_mut(id).filter(|flow| flow.is_idle()) else {
+            return;
+        };
+        flow.idle_since = now;
+        let is_twin = flow.is_twin;
+        if !std::mem::replace(&mut flow.is_listed, true) {
+            match is_twin {
+                true => self.idle_twins.push_back(id),
+                false => self.idle.push_back((now, id)),
+            }
+        }
+    }
+
+    /// The next flow that had nothing to do for long enough, or longest if there
+    /// are many; and the number of the request to close it.
+    pub fn next_to_close(&mut self) -> Option<(FlowId, u32)> {
+        while self.next_close() <= self.now {
+            let twin = self.idle_twins.pop_front();
+            let id = twin.or_else(|| self.idle.pop_front().map(|(_, id)| id))?;
+            let (now, is_crowded) = (self.now, self.idle.len() >= IDLE_FLOWS_MAX);
+            let Some(flow) = self.get_mut(id) else {
+                continue;
+            };
+            if !std::mem::take(&mut flow.is_listed) || !flow.is_idle() || flow.closing > 0 {
+                continue;
+            }
+            let since = flow.idle_since;
+            if !is_crowded && !flow.is_twin && since + FLOW_GRACE > now {
+                flow.is_listed = true;
+                self.idle.push_back((since, id));
+                continue;
+            }
+            self.requests = self.requests.wrapping_add(1).max(1);
+            let request = self.requests;
+            if let Some(flow) = self.get_mut(id) {
+                flow.closing = request;
+            }
+            return Some((id, request));
+        }
+        None
+    }
+
+    /// When [`Flows::next_to_close`] wants to be called.
+    pub fn next_close(&self) -> Mono {
+        match self.idle.front() {
+            _ if !self.idle_twins.is_empty() => Mono(0),
+            Some(_) if self.idle.len() > IDLE_FLOWS_MAX => Mono(0),
+            Some(&(at, _)) => at + FLOW_GRACE,
+            None => Mono::NEVER,
+        }
     }
 
     /// Flows from `start` on, in order of their ids.
@@ -178,12 +340,19 @@ impl Flows {
 
     /// How many flows there are.
     pub fn len(&self) -> usize {
-        self.by_key.len()
+        self.len
     }
 
-    /// How many flows of a tenant there are.
-    pub fn len_of(&self, tenant: &Name) -> usize {
-        self.by_tenant.get(tenant).copied().unwrap_or(0)
+    /// What is wrong, if anything is.
+    pub fn check(&self) -> Result<(), String> {
+        let lost = self.range(0).find(|(_, flow)| {
+            let is_awaited = flow.is_listed || flow.closing > 0;
+            flow.is_idle() && !is_awaited
+        });
+        match lost {
+            Some((id, _)) => Err(format!("flow {id} has nothing to do and will not end")),
+            None => Ok(()),
+        }
     }
 
     /// How many heads are held in all.

@@ -1,7 +1,6 @@
 //! The limits that flows pass themselves, by key; and how any limit is made.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::action::Hold;
@@ -166,17 +165,18 @@ impl Maker {
             .map(|(key, hold)| (key, hold.until))
     }
 
-    /// The limits of recipients that the journal knew, each with the time by
-    /// which a fresh one knows as much.
-    pub fn known_recipients(&self) -> Vec<(Mono, LimitKey)> {
+    /// The limits that the journal knew, of recipients or all others, each with
+    /// the time by which a fresh one knows as much.
+    pub fn known(&self, of_recipients: bool) -> Vec<(Mono, LimitKey)> {
         let Start::Again { limits, .. } = &self.start else {
             return Vec::new();
         };
-        let recipients = limits
+        let meant = limits
             .iter()
-            .filter(|(key, _)| key.name(Scope::Recipient).is_some());
-        recipients
-            .map(|(key, known)| (self.started_at + Nanos(known.saved.lasts_for), key.clone()))
+            .filter(|(key, _)| key.name(Scope::Recipient).is_some() == of_recipients);
+        let until = |lasts_for| self.started_at + Nanos(lasts_for);
+        meant
+            .map(|(key, known)| (until(known.saved.lasts_for), key.clone()))
             .collect()
     }
 
@@ -195,6 +195,8 @@ pub(super) struct FlowLimit {
     pub key: Arc<LimitKey>,
     pub feed: Option<Feed>,
     users: u32,
+    /// Whether it stands in the list of those that no flow passes.
+    is_listed: bool,
     /// When it was last lent from, if nobody passes it himself.
     lent_at: Option<Mono>,
 }
@@ -208,7 +210,10 @@ pub(super) struct FlowLimits {
     /// that a new one does not: who takes a policy away and puts it back gets no
     /// second burst, and slots of what is in flight come back to where they were
     /// taken.
-    unused: BTreeSet<PlaceId>,
+    unused: VecDeque<PlaceId>,
+    /// The last request for tokens of all that were forgotten: an answer that
+    /// comes late must not find a successor.
+    last_request: u32,
 }
 
 impl FlowLimits {
@@ -227,7 +232,6 @@ impl FlowLimits {
                     feed.when_away = applied.when_away;
                 }
             }
-            self.unused.remove(&place);
             if maker.learners.of(now, applied).is_some() {
                 return place;
             }
@@ -256,7 +260,10 @@ impl FlowLimits {
             }
             return place;
         }
-        let (limit, feed) = maker.make(now, applied);
+        let (limit, mut feed) = maker.make(now, applied);
+        if let Some(feed) = &mut feed {
+            feed.number_after(self.last_request);
+        }
         let place = schedule.add_place(Holder::Limit(Box::new(limit)));
         schedule.group_waits(place, applied.key.scopes());
         let key = Arc::new(applied.key.clone());
@@ -267,6 +274,7 @@ impl FlowLimits {
                 key,
                 feed,
                 users: 1,
+                is_listed: false,
                 lent_at: None,
             },
         );
@@ -278,8 +286,17 @@ impl FlowLimits {
         if let Some(limit) = self.by_place.get_mut(&place) {
             limit.users -= 1;
             if limit.users == 0 {
-                self.unused.insert(place);
+                self.list(place);
             }
+        }
+    }
+
+    /// Puts a limit that no flow passes in the list of those.
+    fn list(&mut self, place: PlaceId) {
+        if let Some(limit) = self.by_place.get_mut(&place)
+            && !std::mem::replace(&mut limit.is_listed, true)
+        {
+            self.unused.push_back(place);
         }
     }
 
@@ -291,30 +308,50 @@ impl FlowLimits {
         }
     }
 
-    /// Looks at one limit that no flow passes, and forgets it if it is idle.
-    /// `after` is the one looked at before; the next one, if there is any.
-    pub fn forget_one(
+    /// Looks at some of the limits that no flow passes, and forgets those that
+    /// are idle: their keys, and whether the journal knows of them.
+    pub fn tidy(
         &mut self,
         now: &Now,
-        after: PlaceId,
+        looks: usize,
         schedule: &mut Schedule,
-    ) -> Option<PlaceId> {
-        let mut later = self
-            .unused
-            .range((Bound::Excluded(after), Bound::Unbounded));
-        let place = *later.next().or_else(|| self.unused.first())?;
-        let limit = self.by_place.get(&place)?;
-        let lent = limit
-            .lent_at
-            .is_some_and(|at| now.mono.since(at) < LENT_KEPT);
-        let idle = !lent && schedule.limit(place).is_none_or(|it| it.is_idle(now));
-        if idle && !limit.feed.as_ref().is_some_and(Feed::is_asking) {
-            self.by_key.remove(&limit.key);
-            self.by_place.remove(&place);
-            self.unused.remove(&place);
-            schedule.remove_place(place);
+    ) -> Vec<(Arc<LimitKey>, bool)> {
+        let mut forgotten = Vec::new();
+        for _ in 0..looks.min(self.unused.len()) {
+            let Some(place) = self.unused.pop_front() else {
+                break;
+            };
+            let Some(limit) = self.by_place.get_mut(&place).filter(|it| it.is_listed) else {
+                continue;
+            };
+            limit.is_listed = false;
+            if limit.users > 0 {
+                continue;
+            }
+            let is_lent = limit
+                .lent_at
+                .is_some_and(|at| now.mono.since(at) < LENT_KEPT);
+            let is_asking = limit.feed.as_ref().is_some_and(Feed::is_asking);
+            let is_idle = schedule.limit(place).is_none_or(|it| it.is_idle(now));
+            if is_lent || is_asking || !is_idle || !schedule.is_at_rest(place) {
+                self.list(place);
+                continue;
+            }
+            if let Some(gone) = self.by_place.remove(&place) {
+                let is_written = schedule.limit(place).is_some_and(Limit::needs_reserve);
+                let asked = gone.feed.map_or(0, |feed| feed.last_request());
+                self.last_request = self.last_request.max(asked);
+                self.by_key.remove(&gone.key);
+                schedule.remove_place(place);
+                forgotten.push((gone.key, is_written));
+            }
         }
-        Some(place)
+        forgotten
+    }
+
+    /// Limits that no flow passes.
+    pub fn unused(&self) -> usize {
+        self.unused.len()
     }
 
     pub fn get(&self, place: PlaceId) -> Option<&FlowLimit> {

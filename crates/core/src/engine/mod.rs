@@ -10,8 +10,8 @@
 //! paging), `limits`, `feed` and `feeding` (what holds flows), `desk`, `account_limits`
 //! and `matching` (lanes, accounts, pools), `counter` (the moment of sending), `replies` (what
 //! became of it), `counts`, `learn`, [`learners`], `lore`, `lessons`, `bounds` and `obeying` (what that teaches), `alerting` (what people are told), `breaking` (whom to leave alone), `recall` (how they are held after a restart), `permits`, `appends`, `budgets`, `recipients`; `setup` and `names` (new
-//! flows, accounts, policies), `rounds` and `sweep` (changes over many accounts
-//! and flows), [`explain`], [`view`], [`standing`]; `holdups` and [`meters`] (what limits made
+//! flows, accounts, policies), `admission`, `resolved`, `rounds` and `sweep` (changes over many accounts
+//! and flows), `tenants` and `closing` (what ends a flow), [`explain`], [`unserved`], [`view`], [`standing`]; `holdups` and [`meters`] (what limits made
 //! wait).
 
 mod account_limits;
@@ -22,6 +22,7 @@ mod appends;
 mod bounds;
 mod breaking;
 mod budgets;
+mod closing;
 pub mod command;
 mod counter;
 mod counts;
@@ -47,11 +48,14 @@ mod permits;
 pub mod recall;
 mod recipients;
 mod replies;
+mod resolved;
 mod rounds;
 mod settings;
 mod setup;
 pub mod standing;
 mod sweep;
+mod tenants;
+mod tidying;
 pub mod unserved;
 pub mod view;
 mod welcome;
@@ -67,25 +71,26 @@ use self::counter::Counter;
 use self::counts::Counts;
 use self::desk::Desk;
 use self::event::Event;
-use self::flows::Flows;
-pub use self::flows::HEADS_MAX;
+pub use self::flows::{FLOW_GRACE, HEADS_MAX, IDLE_FLOWS_MAX};
+use self::flows::{Flows, Withdrawn};
 use self::limits::{FlowLimits, Maker};
 pub use self::limits::{SavedLimit, Start};
 use self::permits::Permits;
 use self::recipients::Recipients;
+use self::resolved::Resolved;
 use self::rounds::Rounds;
 pub use self::settings::{Gauges, Settings};
 use self::sweep::{Pause, Sweep};
+use self::tenants::Tenants;
+use self::tidying::Tidying;
 use crate::classify::Rules;
-use crate::handle::{FlowId, PlaceId};
+use crate::handle::FlowId;
 use crate::limit::lease::PARTING_SEEN;
-use crate::limit::need::Need;
-use crate::limit::{Kind, Until};
 use crate::message::{Head, Seq, State};
 use crate::name::Name;
 use crate::policy::set::Policies;
 use crate::reply::Reply;
-use crate::schedule::{Schedule, TenantId};
+use crate::schedule::Schedule;
 use crate::time::{Clocks, Mono, Now};
 
 /// Looks at flows and matches in one step.
@@ -99,17 +104,18 @@ pub struct Engine {
     counter: Counter,
     rules: Rules,
     counts: Counts,
-    tenants: BTreeMap<Name, TenantId>,
+    tenants: Tenants,
     /// Flows that wait for their domain to be resolved.
-    unresolved: BTreeMap<Name, Vec<FlowId>>,
+    unresolved: BTreeMap<Name, BTreeSet<FlowId>>,
+    resolved: Resolved,
     pauses: BTreeMap<PauseId, Pause>,
     pause_ends: BTreeSet<(Mono, PauseId)>,
     sweeps: VecDeque<Sweep>,
     rounds: Rounds,
     alerted: Alerted,
     opened_at: Mono,
-    /// The unused limit that was last looked at.
-    looked_at: PlaceId,
+    /// When what nobody uses is looked at next.
+    tidying: Tidying,
     /// How the clocks stood to each other when that last mattered.
     clocks: Clocks,
 }
@@ -133,7 +139,7 @@ impl Engine {
             permits: Permits::default(),
             appends: Appends::default(),
             budgets: Budgets::new(permille, floor),
-            recipients: Recipients::new(maker.known_recipients()),
+            recipients: Recipients::new(maker.known(true)),
             policies,
             maker,
             matched: None,
@@ -141,6 +147,7 @@ impl Engine {
             actions: Vec::new(),
             sends: 0,
         };
+        let tidying = Tidying::new(counter.maker.known(false));
         let rounds = match counter.policies.learns() {
             true => Rounds::from_the_start(),
             false => Rounds::default(),
@@ -151,15 +158,16 @@ impl Engine {
             counter,
             rules: Rules::built_in(),
             counts: Counts::default(),
-            tenants: BTreeMap::new(),
+            tenants: Tenants::default(),
             unresolved: BTreeMap::new(),
+            resolved: Resolved::default(),
             pauses: BTreeMap::new(),
             pause_ends: BTreeSet::new(),
             sweeps: VecDeque::new(),
             rounds,
             alerted: Alerted::default(),
             opened_at: now.mono,
-            looked_at: PlaceId(0),
+            tidying,
             clocks: now.clocks(),
         }
     }
@@ -172,6 +180,7 @@ impl Engine {
     /// Takes in what happened; `actions` gets what is to be done.
     pub fn step(&mut self, now: &Now, event: Event, actions: &mut Vec<Action>) {
         std::mem::swap(actions, &mut self.counter.actions);
+        self.counter.flows.now = now.mono;
         if self.counter.settings.leased && self.clocks.parted(now) >= PARTING_SEEN {
             self.clocks = now.clocks();
             self.void_parted(now);
@@ -185,10 +194,15 @@ impl Engine {
     fn take_in(&mut self, now: &Now, event: Event) {
         match event {
             Event::Accepted { flow, count } | Event::Due { flow, count } => {
-                self.more_in_store(flow, count);
+                self.more_in_store(now, flow, count);
             }
             Event::Paged { flow, heads } => self.paged(now, flow, &heads),
             Event::Expired { flow, seqs, held } => self.expired(flow, &seqs, held),
+            Event::FlowClosed {
+                flow,
+                request,
+                is_free,
+            } => self.flow_closed(now, flow, request, is_free),
             Event::Committed { through } => self.committed(now, through),
             Event::CommitFailed { through } => {
                 let counter = &mut self.counter;
@@ -244,12 +258,6 @@ impl Engine {
 
     /// What time alone brings.
     fn lapse(&mut self, now: &Now) {
-        if let Some(place) = self
-            .limits
-            .forget_one(now, self.looked_at, &mut self.schedule)
-        {
-            self.looked_at = place;
-        }
         self.counter.desk.wake(now);
         self.counter.maker.learners.wake(now);
         while let Some(permit) = self.counter.permits.overdue(now.mono) {
@@ -265,6 +273,8 @@ impl Engine {
         }
         let counter = &mut self.counter;
         counter.appends.retry(now.mono, &mut counter.actions);
+        self.close_idle();
+        self.tidy(now);
     }
 
     /// Places flows, serves limits and gates, opens and closes sessions, until
@@ -305,6 +315,8 @@ impl Engine {
             .min(counter.maker.learners.next_wake())
             .min(counter.permits.next_wake())
             .min(counter.appends.next_wake())
+            .min(counter.flows.next_close())
+            .min(self.tidying.next_wake())
             .min(pause_end)
     }
 
@@ -312,6 +324,10 @@ impl Engine {
     pub fn gauges(&self) -> Gauges {
         Gauges {
             flows: self.counter.flows.len(),
+            tenants: self.tenants.len(),
+            lanes: self.counter.desk.lanes_known(),
+            nodes: self.schedule.nodes(),
+            budgets: self.counter.budgets.len(),
             heads: self.counter.flows.heads_held(),
             limits: self.limits.len()
                 + self.counter.desk.limits.len()
@@ -325,45 +341,6 @@ impl Engine {
         }
     }
 
-    /// Heads, of at most `max` flows from a place of the caller's choice on,
-    /// for which an account and a session stand ready: nothing but the flow's
-    /// own limits holds them, nobody is before them at a bucket, and none of their limits
-    /// waits for tokens to be granted or reserved, or is a window or
-    /// spaced limit that says so itself. For those who watch that no token is wasted.
-    pub fn heads_at_open_gates(
-        &self,
-        now: &Now,
-        max: usize,
-        from: usize,
-    ) -> Vec<(FlowId, Seq, u32)> {
-        let counter = &self.counter;
-        let from = from % counter.flows.end().max(1);
-        counter
-            .flows
-            .range(from)
-            .filter(|(_, flow)| flow.pauses == 0)
-            .filter_map(|(id, flow)| {
-                let (head, lane) = (flow.heads.front()?, flow.lane?);
-                let class = flow.key.class;
-                let open = counter.is_open() && counter.desk.can_take(lane, class, head.cost);
-                let ungranted = flow.limits.iter().any(|&place| {
-                    let limit = self.schedule.limit(place);
-                    let Some(limit) = limit else { return false };
-                    match limit.until_above_floor(now, class, Need::whole(head.cost), head.cost) {
-                        Until::Now => false,
-                        Until::Granted => true,
-                        // Windows and spaced limits err on the safe side, most
-                        // of all after a restart.
-                        _ => limit.shape().kind != Kind::TokenBucket,
-                    }
-                });
-                let first = self.schedule.is_first_at_bucket(id);
-                (open && first && !ungranted).then_some((id, head.seq, head.cost))
-            })
-            .take(max)
-            .collect()
-    }
-
     /// Whether nothing is in flight and everything handed over is durable.
     pub fn is_quiet(&self) -> bool {
         self.counter.permits.len() == 0 && self.counter.appends.is_settled()
@@ -371,15 +348,18 @@ impl Engine {
 
     /// Recounts everything and says what is wrong, for tests and simulations.
     pub fn check(&self, now: &Now) -> Result<(), String> {
+        self.counter.flows.check()?;
         self.schedule.check(now, &self.counter)
     }
 
-    fn more_in_store(&mut self, id: FlowId, count: u32) {
+    fn more_in_store(&mut self, now: &Now, id: FlowId, count: u32) {
         let Some(flow) = self.counter.flows.get_mut(id) else {
             return;
         };
         flow.in_store = flow.in_store.saturating_add(count);
-        if flow.pauses == 0 {
+        if flow.is_twin {
+            self.join_twin(now, id);
+        } else if flow.pauses == 0 {
             flow.page(id, &mut self.counter.actions);
         }
     }
@@ -399,6 +379,11 @@ impl Engine {
         };
         let (lane, cost_max) = (flow.lane, flow.cost_max);
         let withdrawn = std::mem::take(&mut flow.withdrawn);
+        for said in &withdrawn {
+            if let Withdrawn::Moved { to, .. } = said {
+                self.counter.release_flow(*to);
+            }
+        }
         for head in heads {
             if self.is_withdrawn(id, head.seq, &withdrawn) {
                 continue;
@@ -430,6 +415,7 @@ impl Engine {
             }
             flow.page(id, &mut self.counter.actions);
         }
+        self.counter.flows.rest(id);
     }
 
     fn expired(&mut self, id: FlowId, seqs: &[Seq], held: bool) {
@@ -459,10 +445,7 @@ impl Engine {
         let Some(flow) = self.counter.flows.get_mut(id) else {
             return;
         };
-        if flow.lane.is_none() {
-            return;
-        }
-        if flow.heads.is_empty() {
+        if flow.lane.is_some() && flow.heads.is_empty() {
             self.schedule.withdraw(id);
         }
         self.offer(id);
@@ -477,8 +460,10 @@ impl Engine {
                 self.withdraw(flow, seq, State::Suppressed, Some(error));
             }
             Command::Retry { flow, seq } => {
-                let which = Hasten::One(seq);
-                self.counter.append(Record::Hastened { flow, which });
+                if self.counter.flows.get(flow).is_some() {
+                    let which = Hasten::One(seq);
+                    self.counter.append(Record::Hastened { flow, which });
+                }
             }
             Command::RetryAll { matches, through } => {
                 self.sweeps.push_back(Sweep::hasten(matches, through));

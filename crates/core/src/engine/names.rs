@@ -13,7 +13,7 @@ impl Engine {
     /// Has a new flow use the names of its tenant and pool as they are known
     /// already, and what else the flow before it has too.
     pub(super) fn share_names(&self, key: &mut FlowKey) {
-        if let Some((tenant, _)) = self.tenants.get_key_value(&key.tenant) {
+        if let Some(tenant) = self.tenants.name(&key.tenant) {
             key.tenant = tenant.clone();
         }
         if let Some(pool) = self.counter.desk.pool_name(&key.pool) {

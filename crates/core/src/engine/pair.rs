@@ -1,5 +1,6 @@
 //! What is known of accounts at lanes, found without a name.
 
+use crate::free_numbers::FreeNumbers;
 use crate::handle::{AccountId, LaneId};
 
 /// What is known of pairs: by lane, then in order of accounts.
@@ -40,6 +41,15 @@ impl<T> ByPair<T> {
                 row.insert(at, (account, known));
                 self.len += 1;
             }
+        }
+    }
+
+    /// Forgets what is known of a lane.
+    pub fn remove_lane(&mut self, lane: LaneId) {
+        if let Some(row) = self.lanes.get_mut(lane.index()) {
+            self.len -= row.len();
+            *row = Vec::new();
+            FreeNumbers::cut(&mut self.lanes, 0, Vec::is_empty);
         }
     }
 

@@ -161,6 +161,11 @@ impl Recipients {
         }
     }
 
+    /// How many limits are looked at for idleness, again and again.
+    pub fn looked_at(&self) -> usize {
+        self.round.len() + self.known.len()
+    }
+
     /// How many limits of recipients are known.
     pub fn len(&self) -> usize {
         self.limits.len()
@@ -204,7 +209,7 @@ impl Recipients {
     }
 
     /// Forgets a few limits that a fresh one would know as much as.
-    fn sweep(&mut self, now: &Now, maker: &mut Maker, journal: &mut impl FnMut(Record)) {
+    pub fn sweep(&mut self, now: &Now, maker: &mut Maker, journal: &mut impl FnMut(Record)) {
         for _ in 0..SWEEP.min(self.round.len()) {
             let Some(key) = self.round.pop_front() else {
                 break;
@@ -221,6 +226,10 @@ impl Recipients {
                 journal(Record::Forgotten { key });
             }
             self.limits.remove(&key);
+            // Beside this one, only the table of names has it.
+            if Arc::strong_count(&key.0) == 2 {
+                self.keys.remove(&*key.0);
+            }
         }
         for _ in 0..SWEEP {
             let Some((_, key)) = self.known.pop_front_if(|(until, _)| *until <= now.mono) else {

@@ -182,12 +182,14 @@ impl Engine {
         for &place in &permit.slots {
             if let Some(limit) = self.schedule.limit_mut(place) {
                 limit.release(cost);
+                self.schedule.mark(place);
             }
-            self.schedule.mark(place);
         }
         if let Some(flow) = self.counter.flows.get_mut(permit.flow) {
             flow.in_flight -= 1;
+            self.counter.flows.rest(permit.flow);
         }
+        self.counter.desk.delivered_in(permit.lane);
     }
 
     /// A reply that speaks of the account blocks it for as long as was asked;

@@ -51,6 +51,14 @@ impl Default for Settings {
 pub struct Gauges {
     /// Flows known.
     pub flows: usize,
+    /// Tenants that have flows.
+    pub tenants: usize,
+    /// Lanes known.
+    pub lanes: usize,
+    /// Tenants at places where flows may wait, by class.
+    pub nodes: usize,
+    /// Retry budgets.
+    pub budgets: usize,
     /// Heads held.
     pub heads: u64,
     /// Limits that are counted: of flows, accounts and recipients.

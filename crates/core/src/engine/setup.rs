@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::action::Action;
+use super::flows::Flow;
 use super::lessons::Lessons;
 use super::recipients;
 use crate::account::AccountSpec;
@@ -14,15 +15,23 @@ use crate::handle::{AccountId, FlowId, LaneId, PlaceId};
 use crate::limit::Kind;
 use crate::message::Head;
 use crate::name::Name;
-use crate::schedule::TenantId;
 use crate::schedule::place::Holder;
 use crate::time::Now;
 
 impl Engine {
-    /// The flow of these facts, made if need be. What a domain's destination
-    /// is, is remembered by whoever resolves it: there it grows old.
+    /// The flow of these facts, made if need be.
     pub fn open_flow(&mut self, now: &Now, mut key: FlowKey, actions: &mut Vec<Action>) -> FlowId {
+        self.counter.flows.now = now.mono;
+        if !key.destination.is_resolved()
+            && let Some(known) = self.resolved.find(now.mono, &key.destination.name)
+        {
+            key.destination = known.clone();
+        }
         if let Some(id) = self.counter.flows.find(&key) {
+            if let Some(flow) = self.counter.flows.get_mut(id) {
+                flow.reopen(id, actions);
+                self.counter.flows.rest(id);
+            }
             return id;
         }
         let id = self.counter.flows.next_id();
@@ -47,6 +56,7 @@ impl Engine {
         key: Arc<FlowKey>,
         actions: &mut Vec<Action>,
     ) {
+        self.counter.flows.now = now.mono;
         std::mem::swap(actions, &mut self.counter.actions);
         self.adopt(now, id, key);
         std::mem::swap(actions, &mut self.counter.actions);
@@ -54,9 +64,13 @@ impl Engine {
 
     fn adopt(&mut self, now: &Now, id: FlowId, key: Arc<FlowKey>) {
         let destination = key.destination.clone();
+        self.tenants.join(&key.tenant);
         self.counter.flows.insert(id, key);
         self.review_pauses(id);
-        if destination.is_resolved() {
+        let is_twin = |flow: &Flow| flow.is_twin;
+        if self.counter.flows.get(id).is_some_and(is_twin) {
+            self.join_twin(now, id);
+        } else if destination.is_resolved() {
             self.attach(now, id);
         } else {
             let waiting = self.unresolved.entry(destination.name.clone()).or_default();
@@ -65,7 +79,7 @@ impl Engine {
                     domain: destination.name,
                 });
             }
-            waiting.push(id);
+            waiting.insert(id);
         }
     }
 
@@ -74,22 +88,30 @@ impl Engine {
         if !destination.is_resolved() {
             return;
         }
-        for id in self.unresolved.remove(&domain).unwrap_or_default() {
-            if let Some(flow) = self.counter.flows.get(id) {
-                let mut key = (*flow.key).clone();
-                key.destination = destination.clone();
-                let key = Arc::new(key);
-                // Receipts and lists, and the next start, know it by this.
-                self.counter.actions.push(Action::OpenFlow {
-                    flow: id,
-                    key: Arc::clone(&key),
-                });
-                self.counter.flows.rename(id, key);
-            }
+        let waiting = self.unresolved.remove(&domain).unwrap_or_default();
+        self.resolved.note(now.mono, domain, destination.clone());
+        for id in waiting {
+            let Some(flow) = self.counter.flows.get(id) else {
+                continue;
+            };
+            let mut key = (*flow.key).clone();
+            key.destination = destination.clone();
+            let key = Arc::new(key);
+            // Receipts and lists, and the next start, know it by this.
+            self.counter.actions.push(Action::OpenFlow {
+                flow: id,
+                key: Arc::clone(&key),
+            });
+            let is_first = self.counter.flows.rename(id, key);
             // What was paused by destination could not match before.
             self.review_pauses(id);
-            self.attach(now, id);
-            self.offer(id);
+            if is_first {
+                self.attach(now, id);
+                self.offer(id);
+            } else {
+                self.join_twin(now, id);
+            }
+            self.counter.flows.rest(id);
         }
     }
 
@@ -129,10 +151,14 @@ impl Engine {
         let slots = limits.iter().copied().filter(is_slots).collect();
         let gate = self.counter.desk.lane(lane).gate;
         let places: Vec<PlaceId> = limits.iter().copied().chain([gate]).collect();
-        let tenant = self.tenant(&key.tenant);
+        let tenant = self.tenants.id(&key.tenant);
         self.schedule
             .add_flow(id, key.class, tenant, weight, &places);
-        let budgets = self.counter.budgets.of(&key.tenant, key.campaign.as_ref());
+        self.counter.desk.join_lane(lane);
+        let budgets = self
+            .counter
+            .budgets
+            .join(&key.tenant, key.campaign.as_ref());
         if let Some(flow) = self.counter.flows.get_mut(id) {
             flow.lane = Some(lane);
             flow.limits = limits;
@@ -151,15 +177,12 @@ impl Engine {
     /// old ones are left: a limit that stays keeps its count.
     pub(super) fn reattach(&mut self, now: &Now, id: FlowId) {
         self.schedule.remove_flow(id);
-        let old = self
-            .counter
-            .flows
-            .get_mut(id)
-            .map(|flow| std::mem::take(&mut flow.limits));
+        let Some(flow) = self.counter.flows.get_mut(id) else {
+            return;
+        };
+        let (limits, budgets, lane) = (std::mem::take(&mut flow.limits), flow.budgets, flow.lane);
         self.attach(now, id);
-        for place in old.unwrap_or_default() {
-            self.limits.leave(place);
-        }
+        self.leave_shared(now, &limits, budgets, lane);
         self.refuse_oversized(now, id);
     }
 
@@ -182,20 +205,17 @@ impl Engine {
         if let Some(lane) = self.counter.desk.find_lane(pool, key) {
             return lane;
         }
-        let gate = self
-            .schedule
-            .add_place(Holder::Gate(self.counter.desk.next_lane()));
+        let lane = self.counter.desk.next_lane();
+        let gate = self.schedule.add_place(Holder::Gate(lane));
         let counter = &mut self.counter;
         let (policies, maker) = (&counter.policies, &mut counter.maker);
-        let lane = counter.desk.add_lane(now, key, pool, gate, policies, maker);
+        let place = (lane, gate);
+        counter
+            .desk
+            .add_lane(now, key, pool, place, policies, maker);
         self.pause_pairs_of(lane);
         self.recall_lane(now, lane);
         lane
-    }
-
-    fn tenant(&mut self, name: &Name) -> TenantId {
-        let next = TenantId(u32::try_from(self.tenants.len()).expect("fewer than 2^32 tenants"));
-        *self.tenants.entry(name.clone()).or_insert(next)
     }
 
     pub(super) fn set_account(&mut self, now: &Now, spec: AccountSpec) {
@@ -221,16 +241,6 @@ impl Engine {
     /// The destination of a lane, for whoever opens sessions.
     pub fn lane_destination(&self, id: LaneId) -> &Destination {
         &self.counter.desk.lane(id).destination
-    }
-
-    /// How many flows live.
-    pub fn live_flows(&self) -> usize {
-        self.counter.flows.len()
-    }
-
-    /// How many flows of a tenant live.
-    pub fn live_flows_of(&self, tenant: &Name) -> usize {
-        self.counter.flows.len_of(tenant)
     }
 
     /// The facts of a flow.

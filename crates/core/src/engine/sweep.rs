@@ -95,7 +95,7 @@ impl Engine {
             return;
         };
         let end = match sweep.work {
-            Work::Gates => self.counter.desk.lanes().len(),
+            Work::Gates => self.counter.desk.lanes_end(),
             _ => self.counter.flows.end(),
         };
         let slice_end = end.min(sweep.next + SLICE);
@@ -112,7 +112,7 @@ impl Engine {
         let id = FlowId(index as u32);
         match work {
             Work::Gates => {
-                if let Some(lane) = self.counter.desk.lanes().get(index) {
+                if let Some(lane) = self.counter.desk.lane_numbered(index) {
                     self.schedule.mark(lane.gate);
                 }
             }
@@ -201,14 +201,14 @@ impl Engine {
             .filter(|p| p.matches.matches_flow(&flow.key))
             .count();
         let before = std::mem::replace(&mut flow.pauses, matching as u32);
-        if flow.lane.is_none() {
-            return;
+        if flow.lane.is_some() {
+            match (before, matching) {
+                (0, 1..) => self.schedule.park(id),
+                (1.., 0) => self.schedule.unpark(id),
+                _ => {}
+            }
         }
-        match (before, matching) {
-            (0, 1..) => self.schedule.park(id),
-            (1.., 0) => self.schedule.unpark(id),
-            _ => {}
-        }
+        self.counter.flows.rest(id);
     }
 
     /// Withdraws one message, unless it is on its way: it ends in `state`.
@@ -301,8 +301,10 @@ impl Engine {
         let to = self.open_flow(now, key, &mut actions);
         self.counter.actions = actions;
         let held = self.take_heads(matches, id, through).unwrap_or_default();
-        if let Some(flow) = self.counter.flows.get_mut(id) {
-            flow.withdraw(Withdrawn::Moved { to, through });
+        if let Some(flow) = self.counter.flows.get_mut(id)
+            && flow.withdraw(Withdrawn::Moved { to, through })
+        {
+            self.counter.hold_flow(to);
         }
         self.counter.append(Record::Moved {
             flow: id,

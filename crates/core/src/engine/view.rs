@@ -18,7 +18,7 @@ use crate::destination::Destination;
 use crate::handle::{AccountId, FlowId, LaneId, PoolId};
 use crate::limit::need::Need;
 use crate::limit::spec::LimitSpec;
-use crate::limit::{Limit, Until};
+use crate::limit::{Kind, Limit, Until};
 use crate::message::Seq;
 use crate::name::Name;
 use crate::policy::facet::Facet;
@@ -174,6 +174,45 @@ impl Engine {
         flows.map(|(_, flow)| flow.waiting()).sum()
     }
 
+    /// Heads, of at most `max` flows from a place of the caller's choice on,
+    /// for which an account and a session stand ready: nothing but the flow's
+    /// own limits holds them, nobody is before them at a bucket, and none of their limits
+    /// waits for tokens to be granted or reserved, or is a window or
+    /// spaced limit that says so itself. For those who watch that no token is wasted.
+    pub fn heads_at_open_gates(
+        &self,
+        now: &Now,
+        max: usize,
+        from: usize,
+    ) -> Vec<(FlowId, Seq, u32)> {
+        let counter = &self.counter;
+        let from = from % counter.flows.end().max(1);
+        counter
+            .flows
+            .range(from)
+            .filter(|(_, flow)| flow.pauses == 0)
+            .filter_map(|(id, flow)| {
+                let (head, lane) = (flow.heads.front()?, flow.lane?);
+                let class = flow.key.class;
+                let open = counter.is_open() && counter.desk.can_take(lane, class, head.cost);
+                let ungranted = flow.limits.iter().any(|&place| {
+                    let limit = self.schedule.limit(place);
+                    let Some(limit) = limit else { return false };
+                    match limit.until_above_floor(now, class, Need::whole(head.cost), head.cost) {
+                        Until::Now => false,
+                        Until::Granted => true,
+                        // Windows and spaced limits err on the safe side, most
+                        // of all after a restart.
+                        _ => limit.shape().kind != Kind::TokenBucket,
+                    }
+                });
+                let first = self.schedule.is_first_at_bucket(id);
+                (open && first && !ungranted).then_some((id, head.seq, head.cost))
+            })
+            .take(max)
+            .collect()
+    }
+
     /// Whether the engine holds the head of a message, or was just sent it.
     pub fn holds(&self, id: FlowId, seq: Seq) -> bool {
         self.counter.flows.get(id).is_some_and(|flow| {
@@ -205,7 +244,7 @@ impl Engine {
     pub fn lanes(&self, now: &Now) -> Vec<LaneView> {
         let desk = &self.counter.desk;
         let mut sums: Vec<Sum> = Vec::new();
-        sums.resize_with(desk.lanes().len(), Sum::default);
+        sums.resize_with(desk.lanes_end(), Sum::default);
         let mut unresolved: BTreeMap<(&Name, &Destination), Sum> = BTreeMap::new();
         for (id, flow) in self.counter.flows.range(0) {
             let sum = match flow.lane {
@@ -221,9 +260,9 @@ impl Engine {
         }
         let accounts = self.accounts_by_pool();
         let standstills = desk.standstills();
-        let known = sums.iter().enumerate().filter_map(|(index, sum)| {
-            let id = LaneId(index as u32);
-            let accounts = accounts.get(&desk.lane(id).pool);
+        let known = desk.lanes().filter_map(|(id, lane)| {
+            let sum = sums.get(id.index())?;
+            let accounts = accounts.get(&lane.pool);
             let accounts = accounts.map_or(&[][..], Vec::as_slice);
             self.lane_view(now, id, sum, accounts, &standstills)
         });
@@ -324,7 +363,7 @@ impl Engine {
     /// Flows at the gates of each pool, by class.
     fn waiters_by_pool(&self) -> Vec<ByClass<u64>> {
         let mut pools: Vec<ByClass<u64>> = Vec::new();
-        for lane in self.counter.desk.lanes() {
+        for (_, lane) in self.counter.desk.lanes() {
             if pools.len() <= lane.pool.index() {
                 pools.resize(lane.pool.index() + 1, [0; Class::COUNT]);
             }

@@ -111,7 +111,7 @@ impl Pool {
         assert_eq!(self.short.contains(col.0), short, "short of {col:?}");
         let urgent = short && lane.is_urgent();
         assert_eq!(self.urgent.contains(col.0), urgent, "urgent of {col:?}");
-        let listed = self.free_cols.iter().filter(|free| **free == col).count();
+        let listed = self.free_cols.count(col.0);
         assert_eq!(listed, usize::from(lane.is_freed), "{col:?} is free once");
         let waiting = lane.waits_for_session();
         assert_eq!(self.waiting.contains(col.0), waiting, "waiting of {col:?}");

@@ -235,7 +235,7 @@ impl Pool {
 
     fn is_rich(&self, col: Col) -> bool {
         let free = self.cap.saturating_sub(self.bound);
-        let alone = self.lanes.len() - self.free_cols.len() <= 1;
+        let alone = self.lanes_used <= 1;
         // Only connections that are bound to a destination are kept from others.
         free > 0 && !alone && u64::from(self.lane(col).counts.serving()) > RICH * free
     }

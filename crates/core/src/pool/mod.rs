@@ -20,7 +20,7 @@
 //!
 //! Reading order: `settings`, `stats`, `account`, `lane`, `pair`, `far_end`, `session`, `kind`,
 //! `site` (who serves whom), `size` (who can take how much), `refresh` (bits follow state), `send`, `pace`, `connect`, `takeover`, `turnover` (the
-//! life of a session), `timer`, `check`, `unserved`; below them `bits`, `mark`, `place`, `estimate`.
+//! life of a session), [`rest`] (what a lane leaves behind), `timer`, `check`, `unserved`; below them `bits`, `mark`, `place`, `estimate`.
 
 mod account;
 mod bits;
@@ -36,6 +36,7 @@ mod pace;
 mod pair;
 mod place;
 mod refresh;
+pub mod rest;
 mod send;
 mod session;
 mod settings;
@@ -51,6 +52,7 @@ pub mod welcome;
 use std::collections::VecDeque;
 
 use crate::class::Class;
+use crate::free_numbers::FreeNumbers;
 use crate::handle::{AccountId, LaneId, SessionId};
 use crate::time::Mono;
 
@@ -77,7 +79,9 @@ pub struct Pool {
     accounts: Vec<Account>,
     lanes: Vec<Lane>,
     free_rows: Vec<Row>,
-    free_cols: Vec<Col>,
+    free_cols: FreeNumbers,
+    /// Columns that are a lane's.
+    lanes_used: usize,
     pairs: Vec<Pair>,
     free_pairs: Vec<PairNo>,
     sessions: Sessions,
@@ -208,7 +212,9 @@ impl Pool {
 
     fn insert_lane(&mut self, lane: Lane) -> Col {
         let id = lane.id;
-        let col = self.free_cols.pop().unwrap_or(Col(self.lanes.len() as u32));
+        self.lanes_used += 1;
+        let end = self.lanes.len();
+        let col = Col(self.free_cols.take(end).unwrap_or(end as u32));
         if col.index() == self.lanes.len() {
             self.lanes.push(lane);
             self.tags.push(self.virtual_time);
@@ -243,9 +249,11 @@ impl Pool {
         self.cols.put(id.0, None);
         self.lane_mut(col).gone = true;
         self.refresh_lane(col);
-        self.retire_where(now, |pool, session| {
-            session.pair.is_some_and(|pair| pool.pair(pair).col == col)
-        });
+        if self.lane(col).counts.live() > 0 {
+            self.retire_where(now, |pool, session| {
+                session.pair.is_some_and(|pair| pool.pair(pair).col == col)
+            });
+        }
         self.free_col_if_done(col);
     }
 
@@ -301,12 +309,11 @@ impl Pool {
         if !lane.gone || lane.is_freed || lane.counts.live() + lane.promised > 0 {
             return;
         }
-        self.lane_mut(col).is_freed = true;
         for row in (0..self.accounts.len() as u32).map(Row) {
             self.forget_pair(row, col);
         }
         self.leave_site(col);
-        self.free_cols.push(col);
+        self.free_col(col);
     }
 
     fn forget_pair(&mut self, row: Row, col: Col) {

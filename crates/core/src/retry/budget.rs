@@ -123,6 +123,12 @@ impl RetryBudget {
         self.floor = self.floor.saturating_sub(owed);
     }
 
+    /// Whether a new budget would allow no more: what was earned would be lost,
+    /// which matters to nobody who has nothing to retry.
+    pub fn is_no_less_than_new(&self, now: Mono) -> bool {
+        self.floor_at(now) == floor_max(self.floor_per_minute)
+    }
+
     /// Whether this budget is as good as new, so that it can be dropped.
     pub fn is_idle(&self, now: Mono) -> bool {
         self.earned_at(now) == 0 && self.floor_at(now) == floor_max(self.floor_per_minute)

@@ -33,6 +33,7 @@ use self::node::{NodeId, Nodes};
 use self::place::{Holder, Place, PlaceId};
 use self::waits::WaitGroups;
 use crate::class::Class;
+use crate::free_numbers::FreeNumbers;
 use crate::handle::{FlowId, LaneId};
 use crate::limit::Limit;
 use crate::limit::spec::{Headroom, LimitSpec};
@@ -63,7 +64,7 @@ enum Task {
 #[derive(Debug, Default)]
 pub struct Schedule {
     places: Vec<Place>,
-    free_places: Vec<PlaceId>,
+    free_places: FreeNumbers,
     flows: Vec<Option<Entry>>,
     nodes: Nodes,
     tasks: VecDeque<Task>,
@@ -82,8 +83,9 @@ impl Schedule {
     /// A place where flows may wait.
     pub fn add_place(&mut self, holder: Holder) -> PlaceId {
         let place = Place::new(holder);
-        match self.free_places.pop() {
+        match self.free_places.take(self.places.len()) {
             Some(id) => {
+                let id = PlaceId(id);
                 *self.place_mut(id) = place;
                 id
             }
@@ -95,15 +97,24 @@ impl Schedule {
         }
     }
 
-    /// Forgets a place that no flow uses any more.
+    /// Forgets a place that no flow uses any more and that is
+    /// [at rest](Schedule::is_at_rest).
     pub fn remove_place(&mut self, id: PlaceId) {
         self.set_timer(id, Mono::NEVER);
-        self.free_places.push(id);
+        *self.place_mut(id) = Place::nowhere();
+        self.free_places.give(id.0);
+        FreeNumbers::cut(&mut self.places, 0, |place| place.is_free);
     }
 
-    /// The limit at a place.
+    /// Whether nobody is about to look at a place.
+    pub fn is_at_rest(&self, id: PlaceId) -> bool {
+        let place = self.place(id);
+        !place.marked && !place.gate_changed && !place.fed_noted
+    }
+
+    /// The limit at a place, if it is still there.
     pub fn limit(&self, id: PlaceId) -> Option<&Limit> {
-        match &self.place(id).holder {
+        match &self.places.get(id.0 as usize)?.holder {
             Holder::Limit(limit) => Some(limit),
             Holder::Gate(_) => None,
         }
@@ -112,7 +123,7 @@ impl Schedule {
     /// The limit at a place, to be granted, released or saved. Whoever changes
     /// what fits calls [`Schedule::mark`] afterwards.
     pub fn limit_mut(&mut self, id: PlaceId) -> Option<&mut Limit> {
-        match &mut self.place_mut(id).holder {
+        match &mut self.places.get_mut(id.0 as usize)?.holder {
             Holder::Limit(limit) => Some(limit),
             Holder::Gate(_) => None,
         }
@@ -197,6 +208,7 @@ impl Schedule {
                 self.nodes.leave(stop.node);
             }
         }
+        FreeNumbers::cut(&mut self.flows, 0, Option::is_none);
     }
 
     /// The flow has a message of this cost to send. A flow that stands
@@ -284,6 +296,11 @@ impl Schedule {
     /// Whether a flow waits, is booked or is about to be placed.
     pub fn is_active(&self, id: FlowId) -> bool {
         self.entry(id).standing != Standing::Idle
+    }
+
+    /// How many tenants, by class, have flows that could wait at a place.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
     }
 
     /// How often a flow was looked at so far.

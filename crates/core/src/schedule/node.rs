@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use super::place::PlaceId;
 use crate::class::Class;
+use crate::free_numbers::FreeNumbers;
 use crate::handle::FlowId;
 
 /// Tags count in this fraction of a token, so that weights divide finely.
@@ -59,7 +60,7 @@ impl Node {
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     slab: Vec<Node>,
-    free: Vec<NodeId>,
+    free: FreeNumbers,
     by_key: BTreeMap<(PlaceId, Class, TenantId), NodeId>,
 }
 
@@ -104,7 +105,7 @@ impl Nodes {
             waiting: 0,
             users: 1,
         };
-        let id = match self.free.pop() {
+        let id = match self.free.take(self.slab.len()).map(NodeId) {
             Some(id) => {
                 *self.get_mut(id) = node;
                 id
@@ -126,8 +127,14 @@ impl Nodes {
         if node.users == 0 {
             let key = (node.place, node.class, node.tenant);
             self.by_key.remove(&key);
-            self.free.push(id);
+            self.free.give(id.0);
+            FreeNumbers::cut(&mut self.slab, 0, |node| node.users == 0);
         }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_key.len()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Node> {

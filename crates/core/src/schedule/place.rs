@@ -137,6 +137,8 @@ pub struct Place {
     /// Where and how waits here are counted.
     pub(super) wait_group: u8,
     pub(super) waits: PlaceWaits,
+    /// Nothing is here: the number can be given again.
+    pub(super) is_free: bool,
 }
 
 impl Place {
@@ -174,6 +176,15 @@ impl Place {
             granted_at: Mono(0),
             wait_group: 0,
             waits: PlaceWaits::default(),
+            is_free: false,
+        }
+    }
+
+    /// No place: its number is free.
+    pub(super) fn nowhere() -> Self {
+        Self {
+            is_free: true,
+            ..Self::new(Holder::Gate(LaneId(u32::MAX)))
         }
     }
 

@@ -1,13 +1,14 @@
 //! What every store must do.
 //!
 //! Reading order: [`Harness`], `bench` (how cases speak to a store), then the
-//! cases: `durability`, `order`, `due`, `records`, `content`,
+//! cases: `durability`, `order`, `due`, `records`, `flows`, `content`,
 //! `limits`.
 
 mod bench;
 mod content;
 mod due;
 mod durability;
+mod flows;
 mod limits;
 mod order;
 mod records;
@@ -53,6 +54,7 @@ pub fn cases<H: Harness>() -> Vec<Case<H>> {
     cases.extend(order::cases());
     cases.extend(due::cases());
     cases.extend(records::cases());
+    cases.extend(flows::cases());
     cases.extend(content::cases());
     cases.extend(limits::cases());
     cases

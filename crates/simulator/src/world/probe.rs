@@ -40,6 +40,8 @@ impl<O: Observer> World<'_, O> {
         let holds = Holdings {
             heads: gauges.heads,
             flows: gauges.flows as u64,
+            tenants: gauges.tenants as u64,
+            lanes: gauges.lanes as u64,
             limits: gauges.limits as u64,
             in_flight: gauges.in_flight as u64,
             sessions: gauges.sessions,

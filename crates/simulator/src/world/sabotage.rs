@@ -62,6 +62,8 @@ pub enum Sabotage {
     /// The same, and a connection to a relay carries messages only for the
     /// destination for which it was opened.
     BindsRelaySessions,
+    /// The store never says that nothing is left of a flow.
+    KeepsFlows,
     /// The node sleeps on when the engine wants to be woken.
     Oversleeps,
     /// The node sleeps for an hour when the engine wants to be woken later than
@@ -186,7 +188,8 @@ impl Sabotage {
                 true
             }
             (Self::HidesExpired, StoreDone::Event(Event::Expired { .. }))
-            | (Self::HidesDue, StoreDone::Event(Event::Due { .. })) => false,
+            | (Self::HidesDue, StoreDone::Event(Event::Due { .. }))
+            | (Self::KeepsFlows, StoreDone::Event(Event::FlowClosed { .. })) => false,
             _ => true,
         }
     }

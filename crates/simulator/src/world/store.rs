@@ -2,8 +2,10 @@
 //! of its own messages a store's numbers stand for.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use outflow_core::engine::action::Record;
+use outflow_core::flow::FlowKey;
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Seq, State};
 use outflow_core::time::{Mono, Now, Wall};
@@ -217,6 +219,10 @@ impl Store for WatchedStore {
 
     fn find(&self, seq: Seq) -> Option<Found> {
         self.inner.find(seq)
+    }
+
+    fn flow_key(&self, flow: FlowId) -> Option<&Arc<FlowKey>> {
+        self.inner.flow_key(flow)
     }
 
     fn scan(&self, from: Seq, looks: usize, found: &mut dyn FnMut(Found)) -> Option<Seq> {

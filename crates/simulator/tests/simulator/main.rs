@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod flows;
 mod hidden;
 mod observe;
 mod pressure;

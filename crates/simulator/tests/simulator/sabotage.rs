@@ -317,6 +317,25 @@ arrive = { kind = "at_once", count = 10000 }
 }
 
 #[test]
+fn memory_notices_flows_that_never_end() {
+    let tenants: String = (0..200)
+        .map(|number| {
+            format!(
+                r#"
+[[traffic]]
+name = "tenant-{number}"
+destination = "isp:google"
+starts = "{number}s"
+arrive = {{ kind = "at_once", count = 2 }}
+"#
+            )
+        })
+        .collect();
+    let one_after_another = scenario(r#"duration = "200s""#, &tenants);
+    speaks(&one_after_another, Sabotage::KeepsFlows, "memory", "flows");
+}
+
+#[test]
 fn idle_bucket_notices_a_node_that_oversleeps() {
     let queue = scenario(r#"duration = "20s""#, QUEUE);
     speaks(&queue, Sabotage::Oversleeps, "idle_bucket", "stood full");

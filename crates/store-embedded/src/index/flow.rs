@@ -19,6 +19,12 @@ pub struct Flow {
     pub live: u32,
     /// Messages on their way to the disk, at least.
     pub pending: u32,
+    /// Dead letters.
+    pub dead: u32,
+    /// The request to close it; 0 if there is none.
+    pub closing: u32,
+    /// Whether it is closed, and only its dead letters are left.
+    pub is_closed: bool,
     pub fresh: List,
     pub due: List,
     pub later: List,
@@ -44,6 +50,9 @@ impl Flow {
             named: Place::NONE,
             live: 0,
             pending: 0,
+            dead: 0,
+            closing: 0,
+            is_closed: false,
             fresh: List::default(),
             due: List::default(),
             later: List::default(),
@@ -75,10 +84,19 @@ impl Flow {
         self.sweeps > 0 && seq <= self.swept
     }
 
+    /// Whether nothing lives in it or is on its way, and nobody is to be told of
+    /// it: it has dead letters at most.
+    pub fn is_empty(&self) -> bool {
+        self.live + self.pending + self.records + self.sweeps == 0
+            && self.accepted + self.ready == 0
+    }
+
     /// Forgets what a crash forgets.
     pub fn forget(&mut self) {
         *self = Self {
             live: self.live,
+            dead: self.dead,
+            is_closed: self.live == 0,
             named: self.named,
             ..Self::new(Arc::clone(&self.key))
         };

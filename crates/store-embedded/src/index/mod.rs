@@ -5,9 +5,10 @@
 //! next start. The index does no I/O.
 //!
 //! Reading order: `slots`, `list`, `flow`, `wheel`, `keys`, `bodies`; then what
-//! is done with them: `records`, `ripe`, `replay`.
+//! is done with them: `records`, `ripe`, `closing`, `replay`.
 
 mod bodies;
+mod closing;
 mod flow;
 pub(crate) mod keys;
 mod list;
@@ -99,6 +100,10 @@ pub struct Index {
     expiry: Wheel,
     /// Flows that the engine is to be told of.
     changed: Vec<FlowId>,
+    /// Flows that may be at their end.
+    ending: Vec<FlowId>,
+    /// Requests to close flows whose names are on their way to the disk.
+    unnamed: BTreeMap<FlowId, u32>,
     pub finished: Vec<Finished>,
     /// What the far end said later of settled messages.
     pub feedback: Vec<(Seq, Wall, LastError)>,
@@ -125,6 +130,8 @@ impl Index {
             due: Wheel::new(DUE_GRAIN),
             expiry: Wheel::new(EXPIRY_GRAIN),
             changed: Vec::new(),
+            ending: Vec::new(),
+            unnamed: BTreeMap::new(),
             finished: Vec::new(),
             feedback: Vec::new(),
             dead: 0,
@@ -148,13 +155,14 @@ impl Index {
         }
         if let Some(entry) = self.flows.get_mut(id.index()) {
             match entry {
-                Some(flow) if flow.live + flow.pending > 0 => flow.key = key,
+                Some(flow) if flow.live + flow.pending + flow.dead > 0 => flow.key = key,
                 entry => *entry = Some(Flow::new(key)),
             }
         }
         if let Some(flow) = self.flow_mut(id) {
             flow.named = place;
         }
+        self.named(id);
     }
 
     /// A live message.
@@ -168,6 +176,7 @@ impl Index {
         for it in messages {
             if let Some(flow) = self.flow_mut(it.message.flow) {
                 flow.pending = flow.pending.saturating_sub(1);
+                self.look_at_end(it.message.flow);
             }
         }
     }
@@ -310,6 +319,7 @@ impl Index {
                 let count = ready;
                 done.push(StoreDone::Event(Event::Due { flow, count }));
             }
+            self.look_at_end(id);
         }
     }
 
@@ -323,8 +333,10 @@ impl Index {
         let flow = self.flow_mut(slot.flow());
         let key = flow.map(|flow| {
             flow.live -= 1;
+            flow.dead += u32::from(state == State::Dead);
             Arc::clone(&flow.key)
         });
+        self.look_at_end(slot.flow());
         if let Some(key) = key {
             self.finished.push(Finished {
                 seq,
@@ -363,10 +375,16 @@ impl Index {
     pub fn forget(&mut self, seqs: &[Seq]) {
         for &seq in seqs {
             let is_dead = |slot: &Slot| slot.stand == Stand::Dead;
-            if self.slots.get(seq).is_some_and(is_dead) {
-                self.dead -= 1;
-                self.remove(seq);
+            let Some(slot) = self.slots.get(seq).filter(|slot| is_dead(slot)) else {
+                continue;
+            };
+            let id = slot.flow();
+            self.dead -= 1;
+            self.remove(seq);
+            if let Some(flow) = self.flow_mut(id) {
+                flow.dead = flow.dead.saturating_sub(1);
             }
+            self.look_at_end(id);
         }
     }
 

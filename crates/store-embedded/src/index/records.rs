@@ -205,9 +205,10 @@ impl Index {
         if let Record::Cancelled { flow, .. }
         | Record::Moved { flow, .. }
         | Record::Hastened { flow, .. } = record
-            && let Some(flow) = self.flow_mut(*flow)
+            && let Some(it) = self.flow_mut(*flow)
         {
-            flow.records = flow.records.saturating_sub(1);
+            it.records = it.records.saturating_sub(1);
+            self.look_at_end(*flow);
         }
     }
 
@@ -384,6 +385,7 @@ impl Index {
         slot.flow = to.0;
         if let Some(flow) = self.flow_mut(old) {
             flow.live = flow.live.saturating_sub(1);
+            self.look_at_end(old);
         }
         if let Some(flow) = self.flow_mut(to) {
             flow.live += 1;
@@ -405,6 +407,7 @@ impl Index {
             self.queue(seq, false);
             self.watch_again(now, seq);
         }
+        self.look_at_end(id);
     }
 
     fn lose_sweep(&mut self, id: FlowId) {

@@ -142,6 +142,7 @@ impl Index {
                 self.keys.settle(&self.slots, message.accepted_at, seq);
                 if let Some(flow) = self.flow_mut(message.flow) {
                     flow.live -= 1;
+                    flow.dead += 1;
                 }
                 self.put(seq, Stand::Dead);
                 self.dead += 1;
@@ -238,6 +239,8 @@ impl Index {
         self.due.clear();
         self.expiry.clear();
         self.keys.replayed(self.slots.len());
+        self.ending.clear();
+        self.drop_empty();
         self.flows.iter_mut().flatten().for_each(Flow::forget);
         let mut due = Vec::new();
         let mut from = 0;

@@ -128,9 +128,9 @@ impl EmbeddedStore {
             if flow.named == Place::NONE || flow.named.segment() > victim {
                 continue;
             }
-            if self.opening.contains(&id) {
+            if self.opening.contains_key(&id) {
                 under_way = true;
-            } else if flow.live + flow.pending == 0 {
+            } else if flow.live + flow.pending + flow.dead == 0 {
                 flow.named = Place::NONE;
             } else if again.len() < RESTATE_MAX {
                 again.push((id, Arc::clone(&flow.key)));

@@ -4,6 +4,7 @@ mod conformance;
 mod crashes;
 mod damage;
 mod driver;
+mod flows;
 mod harness;
 mod memory_disk;
 mod model;

@@ -100,6 +100,7 @@ impl Desk {
         side.accounts.remove(&id);
         side.episode.release(now.mono, id);
         side.sizes += 1;
+        self.look_at_pool(account.pool);
         self.limits.remove(id);
         self.breakers.remove(id);
         let pairs = (id, LaneId(0))..=(id, LaneId(u32::MAX));

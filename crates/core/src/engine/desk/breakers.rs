@@ -9,10 +9,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::action::Standstill;
+use super::super::recall::BREAKER_FORGOTTEN;
 use super::Desk;
 use crate::breaker::{Breaker, BreakerSettings, Change, Refusals, Signal, State};
 use crate::handle::{AccountId, LaneId, PoolId};
-use crate::time::Mono;
+use crate::time::{Mono, Nanos};
 
 /// From this many on, those that nothing was heard of lately are forgotten.
 const TIDY_FROM: usize = 512;
@@ -155,6 +156,26 @@ impl Breakers {
         if pair.is_some_and(|pair| pair.is_idle(now)) {
             self.pairs.remove(&(id, lane));
         }
+    }
+
+    /// Whether something of an account at a destination is not over yet, where
+    /// nothing was sent for so long. Who would let one message ask then has
+    /// nothing to say any more.
+    pub fn knows_of_pair(
+        &mut self,
+        now: Mono,
+        (id, lane): (AccountId, LaneId),
+        unused_for: Nanos,
+    ) -> bool {
+        self.forget_pair(now, id, lane);
+        let Some(pair) = self.pairs.get(&(id, lane)) else {
+            return false;
+        };
+        if pair.is_held() || unused_for < BREAKER_FORGOTTEN {
+            return true;
+        }
+        self.pairs.remove(&(id, lane));
+        false
     }
 
     /// The breaker of an account.

@@ -54,6 +54,11 @@ impl Regime {
         self.waiting.last_key_value().map_or(1, |(&cost, _)| cost)
     }
 
+    /// A lane whose heaviest first message cost this is gone.
+    pub fn leave(&mut self, heaviest: u32) {
+        self.shift(heaviest, 0);
+    }
+
     fn shift(&mut self, old: u32, new: u32) {
         if new > 1 {
             *self.waiting.entry(new).or_insert(0) += 1;
@@ -76,7 +81,7 @@ impl Desk {
         costs: [u32; Class::COUNT],
     ) {
         let heaviest = costs.into_iter().max().unwrap_or(0);
-        let Some(entry) = self.lanes.get_mut(lane.index()) else {
+        let Some(entry) = self.lane_mut(lane) else {
             return;
         };
         let pool = entry.pool;
@@ -170,7 +175,7 @@ impl Desk {
             own.min(self.limits.largest(Owner::Pair(id, lane)))
         });
         let largest = able.max().unwrap_or(u32::MAX);
-        if let Some(entry) = self.lanes.get_mut(lane.index()) {
+        if let Some(entry) = self.lane_mut(lane) {
             entry.largest = Some((sizes, largest));
         }
         largest

@@ -9,11 +9,12 @@ impl Desk {
     /// So many heads came to a lane's gate since this was last told, and so
     /// many stand there.
     pub(in crate::engine) fn tell_gate(&mut self, id: LaneId, came: &ByClass, standing: &ByClass) {
-        let Some(lane) = self.lanes.get_mut(id.index()) else {
+        let Some(lane) = self.lane_mut(id) else {
             return;
         };
         let before = std::mem::replace(&mut lane.standing, *standing);
-        if let Some(gates) = self.at_gates.get_mut(lane.pool.index()) {
+        let pool = lane.pool;
+        if let Some(gates) = self.at_gates.get_mut(pool.index()) {
             gates.tell(came, &before, standing);
         }
     }

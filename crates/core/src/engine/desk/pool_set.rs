@@ -26,6 +26,20 @@ impl PoolSet {
         }
     }
 
+    pub fn contains(&self, id: PoolId) -> bool {
+        let word = self.words.get(id.index() / 64);
+        word.is_some_and(|word| word & 1 << (id.index() % 64) != 0)
+    }
+
+    /// All of them, lowest number first.
+    pub fn iter(&self) -> impl Iterator<Item = PoolId> {
+        let words = (0..).zip(&self.words);
+        words.flat_map(|(at, &word)| {
+            let bits = (0..64_u32).filter(move |bit| word & 1 << bit != 0);
+            bits.map(move |bit| PoolId(at * 64 + bit))
+        })
+    }
+
     /// The one with the lowest number.
     pub fn first(&self) -> Option<PoolId> {
         let (at, word) = self

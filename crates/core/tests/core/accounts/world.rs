@@ -226,7 +226,10 @@ impl World {
             }
             Action::Lease(request) => self.leases.push(request),
             Action::GiveBack(_) | Action::PauseLimit { .. } => {}
-            Action::OpenFlow { .. } | Action::Resolve { .. } | Action::Alert { .. } => {}
+            Action::OpenFlow { .. }
+            | Action::CloseFlow { .. }
+            | Action::Resolve { .. }
+            | Action::Alert { .. } => {}
             Action::Suppress { .. } => {}
         }
         None

@@ -33,6 +33,11 @@ pub(super) enum Work {
         flow: FlowId,
         key: Arc<FlowKey>,
     },
+    /// Not written, but done in its turn.
+    Close {
+        flow: FlowId,
+        request: u32,
+    },
     Accept {
         batch: BatchId,
         first: Seq,
@@ -51,6 +56,7 @@ impl Work {
     fn records(&self) -> usize {
         match self {
             Self::Open { .. } | Self::Append { .. } | Self::Forget { .. } => 1,
+            Self::Close { .. } => 0,
             Self::Accept { messages, .. } => messages.len().max(1),
         }
     }
@@ -161,7 +167,7 @@ impl Tail {
             return true;
         }
         let small = self.works.iter().take(works);
-        let small = small.filter(|work| !matches!(work, Work::Accept { .. }));
+        let small = small.filter(|work| !matches!(work, Work::Accept { .. } | Work::Close { .. }));
         let wanted = u32::try_from(small.count()).unwrap_or(u32::MAX);
         let used = self.full_room_used.saturating_add(wanted);
         if used > faults.full_room {
@@ -180,9 +186,12 @@ impl Tail {
         through: &mut Option<AppendNo>,
     ) {
         self.commits.records += work.records() as u64;
-        self.last_record = Some((now.mono, now.wall));
+        if work.records() > 0 {
+            self.last_record = Some((now.mono, now.wall));
+        }
         match work {
             Work::Open { flow, key } => image.open(flow, key),
+            Work::Close { flow, request } => image.close(flow, request),
             Work::Accept {
                 batch,
                 first,
@@ -212,7 +221,9 @@ impl Tail {
         let mut through = None;
         for work in self.works.drain(..) {
             match work {
-                kept_on @ (Work::Open { .. } | Work::Forget { .. }) => kept.push_back(kept_on),
+                kept_on @ (Work::Open { .. } | Work::Close { .. } | Work::Forget { .. }) => {
+                    kept.push_back(kept_on);
+                }
                 Work::Accept { batch, .. } => done.push(StoreDone::AcceptFailed { batch }),
                 Work::Append { no, record } => {
                     image.lose(&record);

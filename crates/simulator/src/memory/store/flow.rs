@@ -14,6 +14,12 @@ pub(super) struct Flow {
     pub key: Arc<FlowKey>,
     /// Live messages, wherever they are.
     pub live: u32,
+    /// Dead letters.
+    pub dead: u32,
+    /// The request to close it, if there is one.
+    pub closing: Option<u32>,
+    /// Whether it is closed and only its dead letters are left.
+    pub is_closed: bool,
     pub fresh: List,
     pub due: List,
     pub later: List,
@@ -33,6 +39,9 @@ impl Flow {
         Self {
             key,
             live: 0,
+            dead: 0,
+            closing: None,
+            is_closed: false,
             fresh: List::default(),
             due: List::default(),
             later: List::default(),
@@ -65,6 +74,8 @@ impl Flow {
     pub fn forget(&mut self) {
         *self = Self {
             live: self.live,
+            dead: self.dead,
+            is_closed: self.live == 0,
             ..Self::new(Arc::clone(&self.key))
         };
     }

@@ -44,6 +44,8 @@ pub(super) struct Image {
     pub expiry: Wheel,
     /// Flows that the engine is to be told of.
     pub changed: Vec<FlowId>,
+    /// Flows that were closed: by which request, and whether nothing is left.
+    closed: Vec<(FlowId, u32, bool)>,
     pub settled: Vec<Settled>,
     keep_settled: bool,
     /// Messages by final state.
@@ -66,6 +68,7 @@ impl Image {
             due: Wheel::new(settings.due_grain),
             expiry: Wheel::new(settings.expiry_grain),
             changed: Vec::new(),
+            closed: Vec::new(),
             settled: Vec::new(),
             keep_settled: settings.keep_settled,
             finals: [0; State::Dead as usize + 1],
@@ -88,10 +91,44 @@ impl Image {
         }
         if let Some(place) = self.flows.get_mut(id.index()) {
             match place {
-                Some(flow) if flow.live > 0 => flow.key = key,
+                Some(flow) if flow.live + flow.dead > 0 => {
+                    flow.key = key;
+                    flow.closing = None;
+                    flow.is_closed = false;
+                }
                 place => *place = Some(Flow::new(key)),
             }
         }
+    }
+
+    /// Closes a flow once nothing is left of it.
+    pub fn close(&mut self, id: FlowId, request: u32) {
+        match self.flow_mut(id) {
+            Some(flow) => flow.closing = Some(request),
+            None => self.closed.push((id, request, true)),
+        }
+        self.look_at_end(id);
+    }
+
+    /// Something of a flow is gone: it may have been the last.
+    pub fn look_at_end(&mut self, id: FlowId) {
+        let Some(flow) = self.flow_mut(id) else {
+            return;
+        };
+        if flow.live > 0 || flow.sweeps > 0 || flow.accepted + flow.ready > 0 {
+            return;
+        }
+        let is_free = flow.dead == 0;
+        let request = match flow.closing.take() {
+            Some(request) => request,
+            None if flow.is_closed && is_free => 0,
+            None => return,
+        };
+        flow.is_closed = true;
+        if is_free && let Some(place) = self.flows.get_mut(id.index()) {
+            *place = None;
+        }
+        self.closed.push((id, request, is_free));
     }
 
     /// Takes a new message in, unless its key is known.
@@ -226,6 +263,14 @@ impl Image {
                     count: ready,
                 }));
             }
+            self.look_at_end(id);
+        }
+        for (flow, request, is_free) in self.closed.drain(..) {
+            done.push(StoreDone::Event(Event::FlowClosed {
+                flow,
+                request,
+                is_free,
+            }));
         }
     }
 
@@ -238,7 +283,9 @@ impl Image {
         let seq = entry.head.seq;
         if let Some(flow) = self.flow_mut(entry.flow) {
             flow.live -= 1;
+            flow.dead += u32::from(state == State::Dead);
         }
+        self.look_at_end(entry.flow);
         if let Some(count) = self.finals.get_mut(state as usize) {
             *count += 1;
         }
@@ -266,7 +313,13 @@ impl Image {
     /// Dead letters that nobody needs any more.
     pub fn forget(&mut self, seqs: &[Seq]) {
         for seq in seqs {
-            self.dead.remove(seq);
+            let Some(entry) = self.dead.remove(seq) else {
+                continue;
+            };
+            if let Some(flow) = self.flow_mut(entry.flow) {
+                flow.dead -= 1;
+            }
+            self.look_at_end(entry.flow);
         }
     }
 
@@ -275,6 +328,11 @@ impl Image {
         self.due.clear();
         self.expiry.clear();
         self.changed.clear();
+        self.closed.clear();
+        let is_over = |flow: &mut Flow| flow.live + flow.dead == 0;
+        for place in &mut self.flows {
+            place.take_if(is_over);
+        }
         self.flows.iter_mut().flatten().for_each(Flow::forget);
         let slots: Vec<Slot> = self.slab.in_order().collect();
         let mut due = Vec::new();

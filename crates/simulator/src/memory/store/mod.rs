@@ -21,6 +21,7 @@ mod wheel;
 use std::sync::Arc;
 
 use outflow_core::entropy::Entropy;
+use outflow_core::flow::FlowKey;
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Head, Seq, State};
 use outflow_core::time::{Mono, Nanos, Now, Wall};
@@ -196,8 +197,14 @@ impl Store for MemoryStore {
             let ready = flow.due.len() + flow.fresh.len();
             Some((FlowId(index as u32), Arc::clone(&flow.key), ready))
         });
+        let reserved = self.image.flows.iter().enumerate();
+        let reserved = reserved.filter_map(|(index, flow)| {
+            let is_dead = flow.as_ref()?.live == 0;
+            is_dead.then_some(FlowId(index as u32))
+        });
         Recovered {
             flows: flows.collect(),
+            reserved: reserved.collect(),
             limits: self.image.limits.clone(),
             holds: self.image.holds.clone(),
             adapted: self.image.adapted.clone(),
@@ -214,6 +221,7 @@ impl Store for MemoryStore {
                 return;
             }
             StoreWork::OpenFlow { flow, key } => Work::Open { flow, key },
+            StoreWork::CloseFlow { flow, request } => Work::Close { flow, request },
             StoreWork::Forget { seqs } => Work::Forget { seqs },
             StoreWork::Accept { batch, messages } => {
                 let first = Seq(self.last_given.0 + 1);
@@ -278,6 +286,10 @@ impl Store for MemoryStore {
     fn find(&self, seq: Seq) -> Option<Found> {
         let dead = !self.image.is_live(seq);
         self.image.entry(seq).map(|entry| found(entry, dead))
+    }
+
+    fn flow_key(&self, flow: FlowId) -> Option<&Arc<FlowKey>> {
+        self.image.flow(flow).map(|flow| &flow.key)
     }
 
     fn scan(&self, from: Seq, looks: usize, each: &mut dyn FnMut(Found)) -> Option<Seq> {

@@ -279,6 +279,7 @@ impl Image {
             self.queue(slot, false);
             self.watch_again(slot);
         }
+        self.look_at_end(id);
     }
 
     fn lose_sweep(&mut self, id: FlowId) {

@@ -1,8 +1,11 @@
 //! Stores that break one promise each, and the case that speaks of it.
 
+use std::sync::Arc;
+
 use outflow_core::engine::SavedLimit;
 use outflow_core::engine::action::Record;
 use outflow_core::engine::event::Event;
+use outflow_core::flow::FlowKey;
 use outflow_core::handle::{AppendNo, FlowId};
 use outflow_core::message::{Head, Seq};
 use outflow_core::time::{Mono, Now, Wall};
@@ -96,6 +99,10 @@ impl<F: Flaw> Store for Broken<F> {
 
     fn find(&self, seq: Seq) -> Option<Found> {
         self.inner.find(seq)
+    }
+
+    fn flow_key(&self, flow: FlowId) -> Option<&Arc<FlowKey>> {
+        self.inner.flow_key(flow)
     }
 
     fn scan(&self, from: Seq, looks: usize, found: &mut dyn FnMut(Found)) -> Option<Seq> {

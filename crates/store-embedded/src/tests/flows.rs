@@ -1,0 +1,264 @@
+//! Numbers of flows are given anew, over deaths at any step and over segments
+//! that are given up: every message keeps the name it belongs to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outflow_core::destination::Destination;
+use outflow_core::engine::action::Record;
+use outflow_core::engine::event::Event;
+use outflow_core::entropy::Entropy;
+use outflow_core::flow::FlowKey;
+use outflow_core::handle::FlowId;
+use outflow_core::message::{Seq, State};
+use outflow_core::name::Name;
+use outflow_core::time::Nanos;
+use outflow_ports::conformance::store::Harness;
+use outflow_ports::store::{Store, StoreDone, StoreWork};
+
+use super::driver::{Driver, Said, message, settlement};
+use super::harness::Rig;
+
+/// What a store should know.
+struct Ledger {
+    driver: Driver,
+    entropy: Entropy,
+    open: BTreeMap<FlowId, Arc<FlowKey>>,
+    live: BTreeMap<Seq, FlowId>,
+    /// What settled messages were called when they were settled.
+    settled: BTreeMap<Seq, Arc<FlowKey>>,
+    /// How often a number was given that another flow had before.
+    given_anew: u32,
+    used: BTreeSet<FlowId>,
+    names: u32,
+    requests: u32,
+}
+
+impl Ledger {
+    fn new(seed: u64) -> Self {
+        let mut rig = Rig::on_memory(seed);
+        rig.settings.record.batch_time = Nanos::from_millis(1);
+        rig.settings.envelope_segment_bytes = 8 << 10;
+        rig.settings.slack_bytes = 8 << 10;
+        rig.crash();
+        Self {
+            driver: Driver::new(rig),
+            entropy: Entropy(seed),
+            open: BTreeMap::new(),
+            live: BTreeMap::new(),
+            settled: BTreeMap::new(),
+            given_anew: 0,
+            used: BTreeSet::new(),
+            names: 0,
+            requests: 0,
+        }
+    }
+
+    fn draw(&mut self, below: usize) -> usize {
+        (self.entropy.draw() % below.max(1) as u64) as usize
+    }
+
+    fn some_flow(&mut self) -> Option<FlowId> {
+        let at = self.draw(self.open.len());
+        self.open.keys().nth(at).copied()
+    }
+
+    fn open(&mut self) -> FlowId {
+        let free = (0..).map(FlowId).find(|id| !self.open.contains_key(id));
+        let flow = free.unwrap();
+        self.names += 1;
+        let campaign = Some(Name::from(format!("campaign-{}", self.names)));
+        let key = Arc::new(FlowKey {
+            campaign,
+            ..FlowKey::to(Destination::isp("google"))
+        });
+        self.driver.submit(StoreWork::OpenFlow {
+            flow,
+            key: Arc::clone(&key),
+        });
+        self.open.insert(flow, key);
+        self.given_anew += u32::from(!self.used.insert(flow));
+        flow
+    }
+
+    fn accept(&mut self, flow: FlowId) {
+        let count = 1 + self.draw(3);
+        let body: Arc<[u8]> = Arc::from(vec![7; 300]);
+        let messages = (0..count).map(|mark| message(flow, mark as u64, &body));
+        let Said::Given(given) = self.driver.accept(messages.collect()) else {
+            panic!("a store that is sound accepts messages");
+        };
+        for given in given {
+            self.live.insert(given.seq, flow);
+        }
+    }
+
+    fn commit(&mut self, record: Record) {
+        assert_eq!(self.driver.commit(record), Said::Committed);
+    }
+
+    fn settle(&mut self) {
+        let at = self.draw(self.live.len());
+        if let Some((&seq, &flow)) = self.live.iter().nth(at) {
+            self.commit(settlement(flow, seq, State::Delivered));
+            self.ended(seq);
+        }
+    }
+
+    fn ended(&mut self, seq: Seq) {
+        let flow = self.live.remove(&seq).unwrap();
+        self.settled.insert(seq, Arc::clone(&self.open[&flow]));
+    }
+
+    fn of(&self, flow: FlowId) -> Vec<Seq> {
+        let of_flow = self.live.iter().filter(|(_, of)| **of == flow);
+        of_flow.map(|(seq, _)| *seq).collect()
+    }
+
+    fn cancel(&mut self, flow: FlowId) {
+        let through = Seq(u64::MAX);
+        self.commit(Record::Cancelled { flow, through });
+        for seq in self.of(flow) {
+            self.ended(seq);
+        }
+    }
+
+    fn relocate(&mut self, flow: FlowId, to: FlowId) {
+        let (through, held) = (Seq(u64::MAX), Vec::new());
+        self.commit(Record::Moved {
+            flow,
+            to,
+            through,
+            held,
+        });
+        for seq in self.of(flow) {
+            self.live.insert(seq, to);
+        }
+    }
+
+    /// Closes a flow, if it is empty; whether the answer is waited for.
+    fn close(&mut self, flow: FlowId, waits: bool) {
+        self.requests += 1;
+        let asked = self.requests;
+        let request = asked;
+        self.driver.submit(StoreWork::CloseFlow { flow, request });
+        if !self.of(flow).is_empty() {
+            // It stays, and goes on.
+            let key = Arc::clone(&self.open[&flow]);
+            return self.driver.submit(StoreWork::OpenFlow { flow, key });
+        }
+        if waits {
+            self.driver.wait(|done| match done {
+                StoreDone::Event(Event::FlowClosed {
+                    flow: of,
+                    request,
+                    is_free: true,
+                }) if (*of, *request) == (flow, asked) => Some(()),
+                _ => None,
+            });
+            self.open.remove(&flow);
+        } else {
+            self.restart();
+        }
+    }
+
+    fn restart(&mut self) {
+        let recovered = self.driver.restart();
+        let found: BTreeMap<FlowId, Arc<FlowKey>> = recovered
+            .flows
+            .into_iter()
+            .map(|(flow, key, _)| (flow, key))
+            .collect();
+        let used: BTreeSet<FlowId> = self.live.values().copied().collect();
+        self.open.retain(|flow, _| used.contains(flow));
+        assert_eq!(found, self.open);
+        assert!(recovered.reserved.is_empty());
+        self.check();
+    }
+
+    fn check(&mut self) {
+        for (seq, flow) in &self.live {
+            let found = self.driver.rig.store().find(*seq).unwrap();
+            assert_eq!(found.flow, *flow);
+            let key = self.driver.rig.store().flow_key(found.flow).cloned();
+            assert_eq!(key.as_ref(), self.open.get(flow));
+        }
+    }
+
+    fn something_happens(&mut self) {
+        match (self.draw(20), self.some_flow()) {
+            (0..=3, _) | (_, None) if self.open.len() < 8 => {
+                let flow = self.open();
+                match self.draw(8) {
+                    0 => self.restart(),
+                    _ => self.accept(flow),
+                }
+            }
+            (4..=6, Some(flow)) => self.accept(flow),
+            (7..=11, _) => self.settle(),
+            (12, Some(flow)) => self.cancel(flow),
+            (13, Some(flow)) => {
+                if let Some(to) = self.some_flow().filter(|to| *to != flow) {
+                    self.relocate(flow, to);
+                }
+            }
+            (14 | 15, Some(flow)) => self.close(flow, true),
+            (16, Some(flow)) => self.close(flow, false),
+            (17, _) => self.restart(),
+            _ => {
+                self.driver.pass(Nanos::from_millis(700));
+                self.driver.turn();
+            }
+        }
+    }
+
+    /// Receipts have the names that messages had.
+    fn check_receipts(&mut self) {
+        let receipts = self.driver.rig.store().receipts();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        for (seq, key) in std::mem::take(&mut self.settled) {
+            loop {
+                if let Some(receipt) = receipts.get(seq).unwrap() {
+                    assert_eq!(receipt.key, *key, "message {seq:?}");
+                    break;
+                }
+                assert!(Instant::now() < deadline, "no receipt is written");
+                self.driver.turn();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_number_that_is_given_anew_takes_nothing_along() {
+    for seed in 1..=6 {
+        let mut ledger = Ledger::new(seed);
+        for _ in 0..500 {
+            ledger.something_happens();
+        }
+        assert!(ledger.given_anew > 20, "numbers are given anew");
+        ledger.check_receipts();
+        while !ledger.live.is_empty() {
+            ledger.settle();
+        }
+        ledger.restart();
+        assert!(ledger.open.is_empty());
+        assert!(
+            ledger.driver.rig.store().index.flows.is_empty(),
+            "no name is left"
+        );
+    }
+}
+
+#[test]
+fn names_of_flows_that_are_over_take_no_room() {
+    let mut ledger = Ledger::new(9);
+    for _ in 0..300 {
+        let flow = ledger.open();
+        ledger.accept(flow);
+        ledger.cancel(flow);
+        ledger.close(flow, true);
+        assert!(ledger.driver.rig.store().index.flows.len() <= 1);
+    }
+}
