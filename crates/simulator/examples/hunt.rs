@@ -11,6 +11,7 @@
 
 #![allow(clippy::print_stdout)]
 
+use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -68,7 +69,7 @@ fn main() -> ExitCode {
 
 /// What the checkers first say of a world, if they say anything.
 fn problem_of(generate: fn(u64) -> Scenario, seed: u64) -> Option<String> {
-    match thread::spawn(move || run(&generate(seed), seed)).join() {
+    match catch_unwind(|| run(&generate(seed), seed)) {
         Ok(Ok((_, violations))) => violations
             .first()
             .map(|it| format!("{} at {}: {}", it.checker, it.at, it.what)),

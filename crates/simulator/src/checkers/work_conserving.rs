@@ -337,6 +337,8 @@ mod tests {
         holds: Holdings {
             heads: 0,
             flows: 0,
+            tenants: 0,
+            lanes: 0,
             limits: 0,
             in_flight: 0,
             sessions: 0,
