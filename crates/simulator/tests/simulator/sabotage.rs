@@ -446,3 +446,29 @@ fn orders_notices_a_node_that_ignores_its_operator() {
     let keeps = Sabotage::KeepsAccounts;
     is_noticed(&operated, keeps, "orders", "an account that is gone");
 }
+
+/// A token comes in the moment in which nearly everything is withdrawn, one by
+/// one: the answer to each of these says whether it was in time.
+#[test]
+fn what_is_withdrawn_one_by_one_is_not_sent() {
+    let withdrawn = scenario(
+        "duration = \"10s\"\ndrain = \"1min\"",
+        r#"
+[[policy]]
+match = { isp = "google" }
+rate = "10/s"
+burst = 1
+
+[[traffic]]
+name = "letters"
+destination = "isp:google"
+arrive = { kind = "at_once", count = 100 }
+
+[[action]]
+at = "5001ms"
+cancel = { singles = 500 }
+"#,
+    );
+    let found = violations(&withdrawn, None);
+    assert!(found.is_empty(), "{}", lines(&found));
+}
