@@ -195,7 +195,7 @@ impl<O: Observer> World<'_, O> {
             self.bulk(&Bulk::Cancel, &matches);
             for (message, certain) in self.meant(&matches) {
                 let ordered = match certain {
-                    true => Ordered::Withdrawn(self.now),
+                    true => Ordered::Withdrawn(self.heard()),
                     false => Ordered::Unknown,
                 };
                 self.order(message, ordered);
@@ -242,10 +242,16 @@ impl<O: Observer> World<'_, O> {
             if !certain {
                 self.order(message, Ordered::Unknown);
             } else if flow != from {
-                self.order(message, Ordered::Moved(self.now));
+                self.order(message, Ordered::Moved(self.heard()));
                 self.change_flow(message, flow);
             }
         }
+    }
+
+    /// From when on an order over many messages is kept: a node hears of it in
+    /// its turn, and may send something before in the same instant.
+    fn heard(&self) -> Nanos {
+        self.now + Nanos(1)
     }
 
     fn change_flow(&mut self, message: MessageNo, flow: u32) {
@@ -355,7 +361,7 @@ impl<O: Observer> World<'_, O> {
         let Some(fate) = self.fates.get(message as usize).copied() else {
             return;
         };
-        if matches!(fate.ordered, Ordered::Withdrawn(_)) {
+        if matches!(fate.ordered, Ordered::Withdrawn(at) if at <= self.now) {
             self.disobeyed(|| format!("message {message} was sent after it was withdrawn"));
         }
         let Some(spec) = self.cast.present_account(account).cloned() else {
@@ -395,8 +401,13 @@ impl<O: Observer> World<'_, O> {
         if pool == spec.pool {
             return;
         }
+        let excused = match fate.ordered {
+            Ordered::Unknown => true,
+            Ordered::Moved(at) => self.now < at,
+            Ordered::Nothing | Ordered::Withdrawn(_) => false,
+        };
         match self.cast.known_in_pool(fate.flow, &spec.pool) {
-            Some(flow) if fate.ordered == Ordered::Unknown => self.change_flow(message, flow),
+            Some(flow) if excused => self.change_flow(message, flow),
             _ => {
                 let wrong = &spec.pool;
                 self.disobeyed(|| format!("message {message} of pool {pool} was sent by {wrong}"));

@@ -497,3 +497,29 @@ fn work_conserving_notices_connections_to_a_relay_that_serve_one_destination() {
     let binds = Sabotage::BindsRelaySessions;
     speaks(&relay, binds, "work_conserving", "could serve it");
 }
+
+/// A token comes in the moment in which nearly everything is withdrawn, one by
+/// one: the answer to each of these says whether it was in time.
+#[test]
+fn what_is_withdrawn_one_by_one_is_not_sent() {
+    let withdrawn = scenario(
+        "duration = \"10s\"\ndrain = \"1min\"",
+        r#"
+[[policy]]
+match = { isp = "google" }
+rate = "10/s"
+burst = 1
+
+[[traffic]]
+name = "letters"
+destination = "isp:google"
+arrive = { kind = "at_once", count = 100 }
+
+[[action]]
+at = "5001ms"
+cancel = { singles = 500 }
+"#,
+    );
+    let found = violations(&withdrawn, None);
+    assert!(found.is_empty(), "{}", lines(&found));
+}
