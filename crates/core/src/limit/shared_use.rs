@@ -44,6 +44,8 @@ pub struct SharedUse {
     epoch_saved: u64,
     /// Whether anything was ever granted.
     is_granted: bool,
+    /// When something was last used, or read from the disk.
+    used_at: Mono,
 }
 
 impl SharedUse {
@@ -67,6 +69,7 @@ impl SharedUse {
             epoch: 0,
             epoch_saved: 0,
             is_granted: false,
+            used_at: Mono(0),
         })
     }
 
@@ -80,6 +83,7 @@ impl SharedUse {
     ) -> Option<Self> {
         let mut fresh = Self::of(spec)?;
         (fresh.epoch, fresh.epoch_saved) = (shared.epoch, shared.epoch);
+        fresh.used_at = now.mono;
         let mut before = spent;
         match (&mut fresh.uses, memory, spec) {
             (
@@ -121,7 +125,7 @@ impl SharedUse {
     pub fn reconfigure(self, now: &Now, spec: &LimitSpec) -> Option<Self> {
         let mut fresh = Self::of(spec)?;
         (fresh.epoch, fresh.epoch_saved) = (self.epoch, self.epoch_saved);
-        fresh.is_granted = self.is_granted;
+        (fresh.is_granted, fresh.used_at) = (self.is_granted, self.used_at);
         match (self.uses, spec) {
             (Uses::Sliding(mut sliding), LimitSpec::SlidingWindow { count, window }) => {
                 sliding.reconfigure(now.mono, *count, *window);
@@ -147,6 +151,7 @@ impl SharedUse {
 
     /// Tokens that were debited on this receipt are used.
     pub fn take(&mut self, now: &Now, receipt: Option<Receipt>, cost: u32) {
+        self.used_at = now.mono;
         match &mut self.uses {
             Uses::Sliding(window) => window.take(now.mono, cost),
             Uses::Calendar {
@@ -225,15 +230,16 @@ impl SharedUse {
     pub fn is_idle(&self, now: &Now) -> bool {
         match &self.uses {
             Uses::Sliding(window) => window.is_idle(now.mono),
-            // The ledger's clock may be another one.
+            // The ledger's wall clock may be another one than this node's: two
+            // whole periods after the last use the window is over by any clock.
             Uses::Calendar {
                 period,
                 spans,
                 unplaced,
                 ..
             } => {
-                let is_over = |span: &Span| now.wall.since(span.end) > period.length();
-                *unplaced == 0 && spans.iter().all(is_over)
+                let is_over = now.mono.since(self.used_at) > period.length().times(2);
+                *unplaced == 0 && (spans.is_empty() || is_over)
             }
         }
     }

@@ -34,11 +34,13 @@ impl Pool {
         };
         let met = self.accounts.iter();
         let met = met.filter_map(|account| Some(self.pair(account.pair(col.index())?)));
-        let of_pairs = met.map(|pair| match (&pair.far_end.welcome, pair.far_end.backoff_until) {
-            (Some(_), _) => LaneRest::Welcome,
-            (None, None) if pair.far_end.failures == 0 => LaneRest::Nothing,
-            (None, _) => LaneRest::Failures,
-        });
+        let of_pairs = met.map(
+            |pair| match (&pair.far_end.welcome, pair.far_end.backoff_until) {
+                (Some(_), _) => LaneRest::Welcome,
+                (None, None) if pair.far_end.failures == 0 => LaneRest::Nothing,
+                (None, _) => LaneRest::Failures,
+            },
+        );
         of_pairs.max().unwrap_or(LaneRest::Nothing).max(of_lane)
     }
 
