@@ -387,14 +387,11 @@ impl AccountLimits {
         for &id in &owned.limits {
             let Some(entry) = self.get(id) else { continue };
             let cost = owned.cost.max(1).min(entry.limit.largest_cost());
-            let need = Need::whole(cost) + entry.limit.floor(now, class, cost);
-            if entry.limit.fits(now, class, need) {
+            let (limit, need) = (&entry.limit, Need::whole(cost));
+            if limit.fits_above(now, class, need, limit.floor(now, class, cost)) {
                 continue;
             }
-            let opens = match entry
-                .limit
-                .until_above_floor(now, class, Need::whole(cost), cost)
-            {
+            let opens = match limit.until_above_floor(now, class, need, cost) {
                 Until::At(time) => time,
                 // A reply or a grant will open it.
                 Until::Now | Until::Released | Until::Granted | Until::Never => Mono::NEVER,
@@ -460,11 +457,15 @@ impl AccountLimits {
         }
     }
 
-    /// Voids leases that were asked for before the clocks parted.
-    pub fn void_parted(&mut self, now: &Now) {
+    /// Voids leases that were asked for before the clocks parted; windows of the
+    /// calendar open at another time.
+    pub fn clocks_parted(&mut self, now: &Now) {
         let ids: Vec<AccountLimitId> = self.by_key.values().copied().collect();
         for id in ids {
-            if self.get_mut(id).is_some_and(|it| it.limit.void_parted(now)) {
+            let is_other = |limit: &mut Limit| {
+                limit.void_parted(now) || limit.shape().kind == Kind::CalendarWindow
+            };
+            if self.get_mut(id).is_some_and(|it| is_other(&mut it.limit)) {
                 self.note_changed(id);
             }
         }

@@ -293,8 +293,8 @@ impl Desk {
     }
 
     /// The clocks parted: leases are void, and accounts may be shut for it.
-    pub fn void_parted(&mut self, now: &Now) {
-        self.limits.void_parted(now);
+    pub fn clocks_parted(&mut self, now: &Now) {
+        self.limits.clocks_parted(now);
         self.refresh_changed(now);
     }
 

@@ -47,6 +47,7 @@ struct Asked {
     at: Mono,
     clocks: Clocks,
     class: Class,
+    out_of_turn: bool,
 }
 
 impl Asked {
@@ -87,10 +88,14 @@ pub(crate) struct Feed {
     requests: u32,
     /// Not to be asked again before this.
     retry_at: Mono,
+    /// A class that was refused a turn out of order, and until when.
+    refused: Option<(Class, Mono)>,
     /// The life of the last lease.
     life: Nanos,
     /// For whom the last lease was, and when it ends.
     leased: Option<(Class, Mono)>,
+    /// Whether tokens were granted since it was last refused.
+    was_granted: bool,
     /// Tokens taken since the last request, and the mean of that.
     taken: u32,
     use_per_request: u32,
@@ -102,6 +107,8 @@ pub(crate) struct Feed {
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     class: Class,
+    out_of_turn: bool,
+    earned: bool,
     tokens: u32,
     at_least: u32,
     held: u32,
@@ -110,8 +117,12 @@ struct Wanted {
 /// What stands before a limit that needs tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
-    /// The most urgent class that wants tokens.
+    /// The most urgent class that wants tokens, or one that has earned some.
     pub class: Class,
+    /// Whether more urgent ones want tokens too.
+    pub out_of_turn: bool,
+    /// Whether it has earned what it wants: then nothing is kept from it.
+    pub earned: bool,
     pub cost: u32,
     /// How many flows of that class stand there.
     pub flows: usize,
@@ -134,8 +145,10 @@ impl Feed {
             asked: None,
             requests: 0,
             retry_at: Mono(0),
+            refused: None,
             life: Nanos::from_millis(300),
             leased: None,
+            was_granted: false,
             taken: 0,
             use_per_request: 0,
             share: Share::default(),
@@ -161,6 +174,12 @@ impl Feed {
         (self.taken == 0 && ends_at <= now).then_some(class)
     }
 
+    /// Whether tokens may be asked for out of turn for a class.
+    pub fn may_ask_for(&self, now: Mono, class: Class) -> bool {
+        self.refused
+            .is_none_or(|(refused, until)| class < refused || until <= now)
+    }
+
     /// Numbers its requests after those of another limit, whose answers may
     /// still come.
     pub fn number_after(&mut self, last: u32) {
@@ -176,6 +195,7 @@ impl Feed {
     /// granted now, and what is on its way was asked for under them.
     pub fn renumber(&mut self) {
         self.retry_at = Mono(0);
+        self.refused = None;
         self.asked = None;
         self.leased = None;
     }
@@ -263,8 +283,12 @@ impl Feed {
             .max(worth(limit, self.life))
             .max(demand.cost)
             .min(limit.spec().capacity());
+        // No more than was earned.
+        let tokens = if demand.earned { demand.cost } else { tokens };
         let wanted = Wanted {
             class: demand.class,
+            out_of_turn: demand.out_of_turn,
+            earned: demand.earned,
             tokens,
             at_least: demand.cost,
             held: 0,
@@ -288,6 +312,7 @@ impl Feed {
             at: now.mono,
             clocks: now.clocks(),
             class,
+            out_of_turn: wanted.out_of_turn,
         });
         actions.push(Action::Lease(LeaseRequest {
             limit: id,
@@ -295,7 +320,10 @@ impl Feed {
             key: Arc::clone(&self.key),
             spec: limit.spec().clone(),
             headroom: limit.headroom(),
-            class,
+            class: match wanted.earned {
+                true => Class::Critical,
+                false => class,
+            },
             tokens: wanted.tokens,
             at_least: wanted.at_least,
             held: wanted.held,
@@ -355,6 +383,7 @@ impl Feed {
                 receipt,
             } => {
                 self.life = life;
+                self.was_granted = true;
                 self.back();
                 if limit.holds().is_some() {
                     return self.held(now, &asked, limit, tokens, life);
@@ -385,10 +414,24 @@ impl Feed {
                 self.retry_at = now.mono;
                 now.mono
             }
+            LeaseAnswer::Refused { retry_after } if asked.out_of_turn => {
+                self.back();
+                // More is kept from this class than from those above it, who
+                // need not wait as long.
+                self.refused = Some((class, now.mono + retry_after.min(REFUSED_MAX)));
+                now.mono
+            }
             LeaseAnswer::Refused { retry_after } => {
                 self.back();
+                // All nodes are told the same time. Who got tokens since he was
+                // last refused lets the others go first: else the nearest one
+                // would get them all.
+                let turn = match std::mem::take(&mut self.was_granted) {
+                    true => retry_after.times(2),
+                    false => retry_after,
+                };
                 // Somebody may give back what he did not use.
-                self.retry_at = now.mono + retry_after.min(REFUSED_MAX);
+                self.retry_at = now.mono + turn.min(REFUSED_MAX);
                 self.retry_at
             }
             LeaseAnswer::Away => {

@@ -8,6 +8,7 @@ use super::feed::Demand;
 use super::flows::Flow;
 use super::sweep::Sweep;
 use crate::handle::{AppendNo, LimitId};
+use crate::limit::Kind;
 use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
 use crate::time::{Nanos, Now};
@@ -16,10 +17,17 @@ impl Engine {
     /// Gives limits that spend granted tokens what they lack.
     pub(super) fn feed(&mut self, now: &Now) {
         while let Some(place) = self.schedule.take_fed() {
-            let demand = self.schedule.wanted_at(place).map(|(class, cost)| {
+            let feed = self.limits.get(place).and_then(|it| it.feed.as_ref());
+            let earned = self.schedule.unserved_credit(now, place);
+            let earned = earned
+                .filter(|&(class, _)| feed.is_some_and(|feed| feed.may_ask_for(now.mono, class)));
+            let wanted = earned.or_else(|| self.schedule.wanted_at(place));
+            let demand = wanted.map(|(class, cost)| {
                 let (flows, others_below) = self.schedule.demand_at(place, class);
                 Demand {
                     class,
+                    out_of_turn: earned.is_some(),
+                    earned: earned.is_some(),
                     cost,
                     flows,
                     others_below,
@@ -124,16 +132,17 @@ impl Engine {
         }
     }
 
-    /// The machine slept or its clock was set: leases are older than they seem.
-    pub(super) fn void_parted(&mut self, now: &Now) {
+    /// The machine slept or its clock was set: leases are older than they seem,
+    /// and windows of the calendar open at another time.
+    pub(super) fn clocks_parted(&mut self, now: &Now) {
         for (_, place) in self.limits.iter() {
             if let Some(limit) = self.schedule.limit_mut(place)
-                && limit.void_parted(now)
+                && (limit.void_parted(now) || limit.shape().kind == Kind::CalendarWindow)
             {
                 self.schedule.mark(place);
             }
         }
-        self.counter.desk.void_parted(now);
+        self.counter.desk.clocks_parted(now);
     }
 
     pub(super) fn committed(&mut self, now: &Now, through: AppendNo) {

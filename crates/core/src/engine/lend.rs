@@ -138,7 +138,7 @@ impl Engine {
             return Some(Nanos::MAX);
         }
         let need = Need::whole(cost);
-        if limit.fits(now, class, need + limit.floor(now, class, cost)) {
+        if limit.fits_above(now, class, need, limit.floor(now, class, cost)) {
             return None;
         }
         Some(match limit.until_above_floor(now, class, need, cost) {

@@ -58,7 +58,9 @@ impl Engine {
                 *budget -= 1;
                 self.counter.matched = Some(account);
                 let gate = self.counter.desk.lane(lane).gate;
-                let served = self.schedule.serve_gate(now, gate, &mut self.counter);
+                let served = self
+                    .schedule
+                    .serve_gate(now, gate, class, &mut self.counter);
                 let used = self.counter.matched.take().is_none();
                 if !served || !used {
                     self.counter.desk.pool_mut(pool).decline(lane, class);

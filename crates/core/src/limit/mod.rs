@@ -55,6 +55,14 @@ enum Source {
     Held(Holds),
 }
 
+/// What must be left for the classes above.
+#[derive(Clone, Copy)]
+enum Floor {
+    Fixed(Need),
+    /// That of a calendar window.
+    Sinking(Kept),
+}
+
 /// One rule with one counter.
 #[derive(Clone, Debug)]
 pub struct Limit {
@@ -171,12 +179,18 @@ impl Limit {
         }
     }
 
-    /// Whether `need` can be taken now. It contains all floors already.
+    /// Whether `need` can be taken now, whatever is kept for other classes.
     pub fn fits(&self, now: &Now, class: Class, need: Need) -> bool {
-        let need = self.bounded(need);
+        self.fits_above(now, class, need, Need::ZERO)
+    }
+
+    /// Whether `need` can be taken now so that `floor` is left. What is left
+    /// needs no reservation.
+    pub fn fits_above(&self, now: &Now, class: Class, need: Need, floor: Need) -> bool {
         if self.blocked_until(now).is_some() || !self.reserve_covers(need) {
             return false;
         }
+        let need = self.bounded(need + floor);
         match &self.source {
             Source::Owned(algorithm) => algorithm.fits(now, need),
             Source::Leased(lease) => lease.fits(now, class, need),
@@ -184,36 +198,39 @@ impl Limit {
         }
     }
 
-    /// The earliest time at which `need` fits if nobody takes anything. What
-    /// it contains for the classes above counts as it is now: where that may
-    /// melt, ask [`Limit::until_above_floor`].
+    /// The earliest time at which `need` fits if nobody takes anything.
     pub fn until(&self, now: &Now, class: Class, need: Need) -> Until {
-        self.until_kept(now, class, need, Kept::default())
+        self.until_above(now, class, need, Floor::Fixed(Need::ZERO))
     }
 
     /// The earliest time at which `need` fits above the floor of its class if
     /// nobody takes anything. The floor of a calendar window sinks meanwhile.
     pub fn until_above_floor(&self, now: &Now, class: Class, need: Need, cost_max: u32) -> Until {
-        match &self.source {
+        let floor = match &self.source {
             Source::Owned(Algorithm::CalendarWindow(_)) => {
-                self.until_kept(now, class, need, self.kept(class, cost_max))
+                Floor::Sinking(self.kept(class, cost_max))
             }
-            _ => self.until(now, class, need + self.floor(now, class, cost_max)),
-        }
+            _ => Floor::Fixed(self.floor(now, class, cost_max)),
+        };
+        self.until_above(now, class, need, floor)
     }
 
-    fn until_kept(&self, now: &Now, class: Class, need: Need, kept: Kept) -> Until {
+    fn until_above(&self, now: &Now, class: Class, need: Need, floor: Floor) -> Until {
         let blocked = self.blocked_until(now);
         let from = blocked.map_or(*now, |blocked| now.at(blocked));
-        let need = self.bounded(need);
+        let (fixed, kept) = match floor {
+            Floor::Fixed(floor) => (floor, Kept::default()),
+            Floor::Sinking(kept) => (Need::ZERO, kept),
+        };
+        let whole = self.bounded(need + fixed);
         let until = match &self.source {
-            Source::Owned(Algorithm::CalendarWindow(window)) => window.until(&from, need, kept),
-            Source::Owned(algorithm) => algorithm.until(&from, need),
-            Source::Leased(_) | Source::Held(_) if need > Need::whole(self.spec.capacity()) => {
+            Source::Owned(Algorithm::CalendarWindow(window)) => window.until(&from, whole, kept),
+            Source::Owned(algorithm) => algorithm.until(&from, whole),
+            Source::Leased(_) | Source::Held(_) if whole > Need::whole(self.spec.capacity()) => {
                 Until::Never
             }
-            Source::Leased(lease) => lease.until(&from, class, need),
-            Source::Held(holds) if holds.fits(&from, need) => Until::Now,
+            Source::Leased(lease) => lease.until(&from, class, whole),
+            Source::Held(holds) if holds.fits(&from, whole) => Until::Now,
             Source::Held(_) => Until::Granted,
         };
         match until {
@@ -224,6 +241,7 @@ impl Limit {
     }
 
     fn reserve_covers(&self, need: Need) -> bool {
+        let need = self.bounded(need);
         self.reserve
             .as_ref()
             .is_none_or(|reserve| reserve.covers(need))

@@ -119,8 +119,8 @@ impl Reserve {
         self.largest_cost
     }
 
-    /// Whether a take is covered. `need` contains floors, which need no
-    /// promise, so the largest cost is enough.
+    /// Whether a take is covered. `need` may contain what others are booked
+    /// for, which needs no promise yet, so the largest cost is enough.
     pub fn covers(&self, need: Need) -> bool {
         let most = match self.size {
             Size::Blocks { .. } => self.left(),

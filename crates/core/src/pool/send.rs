@@ -26,6 +26,9 @@ pub(super) const LOOKS: u32 = 64;
 const CREDIT_EARNED: i32 = 20;
 /// The credit that gives a turn.
 const CREDIT_TURN: i32 = 1_000;
+/// The most that is saved up: tokens for a turn may have to be leased first, and
+/// what is earned meanwhile must not be lost.
+const CREDIT_MAX: i32 = 8 * CREDIT_TURN;
 
 impl Pool {
     /// Whether an arriving message of this lane and class could be sent now.
@@ -276,7 +279,7 @@ impl Pool {
             if other == class {
                 *credit = credit.saturating_sub(price).max(-price);
             } else if other > class && waiting.contains(other) {
-                *credit = credit.saturating_add(earned).min(CREDIT_TURN);
+                *credit = credit.saturating_add(earned).min(CREDIT_MAX);
             }
         }
     }

@@ -6,11 +6,13 @@
 use std::collections::BTreeMap;
 
 use super::entry::Standing;
-use super::place::{Holder, PlaceId};
+use super::place::PlaceId;
 use super::{Outlet, Schedule};
 use crate::class::Class;
 use crate::handle::FlowId;
-use crate::time::{Mono, Now};
+use crate::limit::Kind;
+use crate::limit::lease::PARTING_SEEN;
+use crate::time::{Nanos, Now};
 
 /// What a recount finds at one place.
 #[derive(Default)]
@@ -45,37 +47,50 @@ impl Schedule {
             {
                 return Err(format!("place {index}: counts do not agree with its flows"));
             }
+            self.check_depth(id)?;
             self.check_awake(now, id, outlet)?;
         }
         self.check_tags()
     }
 
-    /// Nothing can be granted at a place that nobody will look at.
+    /// Nothing can be granted at a place that nobody is about to look at. A
+    /// timer of a later time is no excuse.
     fn check_awake(&self, now: &Now, id: PlaceId, outlet: &impl Outlet) -> Result<(), String> {
         let place = self.place(id);
-        if place.marked || place.timer != Mono::NEVER || !place.is_wanted() {
+        // The timer of a calendar window goes by the wall clock, and a parting
+        // of the clocks is noticed only from this on.
+        let late = match place.shape.kind {
+            Kind::CalendarWindow => PARTING_SEEN,
+            _ => Nanos::ZERO,
+        };
+        if place.marked || place.timer <= now.mono + late || !place.is_wanted() {
             return Ok(());
         }
-        if let Holder::Gate(lane) = place.holder {
-            let booked = place.book.first().map(|&(class, _, flow)| (class, flow));
-            let first = booked.or_else(|| {
-                let mut classes = Class::ALL.into_iter();
-                classes.find_map(|class| Some((class, self.first_waiter(id, class)?.1)))
-            });
-            let cost = |flow| self.entry(flow).cost;
-            return match first {
-                Some((class, flow)) if outlet.gate_open(lane, class, cost(flow)) => Err(format!(
-                    "gate {}: open beside a waiting flow, unmarked",
-                    id.0
-                )),
-                _ => Ok(()),
-            };
-        }
-        if self.would_serve(now, id, outlet) {
-            return Err(format!(
-                "place {}: could be served, but is neither marked nor timed",
+        match self.next_step(now, id, outlet) {
+            Some(_) if place.is_gate() => Err(format!(
+                "gate {}: open beside a waiting flow, unmarked",
                 id.0
-            ));
+            )),
+            Some(step) => Err(format!(
+                "place {}: could be served ({step:?}), but is neither marked nor timed",
+                id.0
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Booked flows are few, whatever waits.
+    fn check_depth(&self, id: PlaceId) -> Result<(), String> {
+        let place = self.place(id);
+        let depth = place.book_depth();
+        for class in Class::ALL {
+            let queue = place.class(class);
+            if queue.soft > depth.max(queue.soft_before) {
+                return Err(format!(
+                    "place {}: booked flows of {class} cost {}, more than {depth}",
+                    id.0, queue.soft
+                ));
+            }
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 use super::Schedule;
 use super::entry::{Entry, Stop};
 use super::node::TAG_UNIT;
-use super::place::PlaceId;
+use super::place::{Ask, PlaceId};
 use crate::class::Class;
 use crate::limit::Until;
 use crate::limit::need::Need;
@@ -33,10 +33,12 @@ impl Schedule {
         place.time_for(Need(u64::try_from(tokens).unwrap_or(u64::MAX)))
     }
 
-    /// How long until `need` is there, if nobody takes anything meanwhile.
-    pub(super) fn token_wait(&self, now: &Now, id: PlaceId, class: Class, need: Need) -> Nanos {
+    /// How long until what is asked for is there, if nobody takes anything
+    /// meanwhile.
+    pub(super) fn token_wait(&self, now: &Now, id: PlaceId, class: Class, ask: Ask) -> Nanos {
         let place = self.place(id);
-        match place.until(now, class, need, false) {
+        let need = ask.need;
+        match place.until(now, class, ask) {
             Until::Now => Nanos::ZERO,
             Until::At(at) => at.since(now.mono),
             Until::Released | Until::Granted => place.time_for(need),

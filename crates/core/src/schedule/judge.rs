@@ -2,7 +2,7 @@
 //! it is worth waiting. Nothing here changes anything.
 
 use super::entry::Standing;
-use super::place::{Holder, PlaceId};
+use super::place::{Ask, Claim, Holder, Place, PlaceId, Spoken};
 use super::{Outlet, Schedule};
 use crate::class::Class;
 use crate::handle::FlowId;
@@ -16,46 +16,45 @@ const PATIENCE_CHEAP: Nanos = Nanos::from_millis(10);
 /// The same, if one of them is costly.
 const PATIENCE_COSTLY: Nanos = Nanos::from_millis(30);
 
+/// Whose claims a flow must leave alone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Claims {
+    /// Those of older bookings and more urgent ones; it takes the others away.
+    Older,
+    /// Those of all that are no less urgent.
+    All,
+}
+
 impl Schedule {
-    /// What must be available before a waiter's turn; none if not even a full
-    /// limit would do, since so many are booked: then a send marks the place.
-    pub(super) fn turn_need(
-        &self,
-        now: &Now,
-        id: PlaceId,
-        flow: FlowId,
-        by_credit: bool,
-    ) -> Option<Need> {
+    /// What must be available before a waiter's turn.
+    pub(super) fn turn_ask(&self, now: &Now, id: PlaceId, flow: FlowId, by_credit: bool) -> Ask {
         let place = self.place(id);
         let entry = self.entry(flow);
         let (class, cost) = (entry.class, entry.cost);
+        let claimed = place.claimed_from(class);
         if by_credit {
-            let claimed = place.claimed_from(class);
-            return Some(Need((claimed + u64::from(cost)) * 1_000));
+            return Ask::bare(claimed + u64::from(cost));
         }
-        let need = place.need(now, class, cost);
-        if !place.is_cheap(cost) {
-            return Some(need);
-        }
-        let burst = Need::whole(place.shape.capacity);
         // Where nobody can come from elsewhere everything may be used.
-        let reserve = if self.others_may_come(id, flow) {
+        let reserve = if place.is_cheap(cost) && self.others_may_come(id, flow) {
             place.reserve(now, class)
         } else {
             Need::ZERO
         };
-        (need <= burst).then(|| (need + reserve).min(burst))
+        let before = Spoken {
+            claimed,
+            ahead: place.ahead(class),
+            reserve,
+        };
+        place.ask(now, class, cost, before)
     }
 
     /// Whether no further turn may be out at a costly place. Claims of less
-    /// urgent flows give way. The flow's own claim does not count: it may stand in the book again, if granted tokens
-    /// ran out under its claim.
-    pub(super) fn is_crowded(&self, id: PlaceId, flow: FlowId) -> bool {
+    /// urgent flows give way.
+    pub(super) fn is_crowded(&self, id: PlaceId, flow: FlowId, respects: Claims) -> bool {
         let place = self.place(id);
-        let entry = self.entry(flow);
-        let claims = place.claims.iter();
-        let standing = claims.filter(|claim| claim.flow != flow && claim.class <= entry.class);
-        !place.is_cheap(entry.cost) && standing.count() >= TURNS_OUT_MAX
+        !place.is_cheap(self.entry(flow).cost)
+            && self.claims_before(place, flow, respects).count() >= TURNS_OUT_MAX
     }
 
     /// Whether flows that need this place stand elsewhere.
@@ -65,24 +64,62 @@ impl Schedule {
         place.active > place.waiting + u32::from(arriving)
     }
 
-    /// What must be available for a booked flow at one of its stops.
-    pub(super) fn booked_need(&self, now: &Now, flow: FlowId, index: u8) -> Need {
+    /// What must be available for a booked flow at one of its stops, if those
+    /// whose claims it respects keep them.
+    pub(super) fn booked_ask(
+        &self,
+        now: &Now,
+        flow: FlowId,
+        index: u8,
+        by_credit: bool,
+        respects: Claims,
+    ) -> Ask {
         let entry = self.entry(flow);
         let place = self.place(entry.stop(index).place);
-        let cost = u64::from(entry.cost);
-        let own_claim = if entry.holds(index) { cost } else { 0 };
-        let claimed = place.claimed_from(entry.class) - own_claim;
-        if entry.by_credit {
-            return Need((claimed + cost) * 1_000);
+        let claimed = self.claims_before(place, flow, respects);
+        let claimed = claimed.map(|claim| u64::from(claim.cost)).sum();
+        if by_credit {
+            return Ask::bare(claimed + u64::from(entry.cost));
         }
-        let older = match place.book.first() {
+        let before_it = match place.book.first() {
             Some(&(class, ticket, _)) if (class, ticket) < (entry.class, self.ticket(flow)) => {
                 place.class(entry.class).booked
             }
             _ => 0,
         };
-        let spoken_for = claimed + place.soft_above(entry.class) + older + cost;
-        Need(spoken_for * 1_000) + place.floor(now, entry.class)
+        let before = Spoken {
+            claimed,
+            ahead: place.soft_above(entry.class) + before_it,
+            reserve: Need::ZERO,
+        };
+        place.ask(now, entry.class, entry.cost, before)
+    }
+
+    /// The claims at a place that a flow must respect; not its own, since it
+    /// may stand in the book again if granted tokens ran out under its claim.
+    fn claims_before<'a>(
+        &self,
+        place: &'a Place,
+        flow: FlowId,
+        respects: Claims,
+    ) -> impl Iterator<Item = &'a Claim> {
+        let (class, ticket) = (self.entry(flow).class, self.ticket(flow));
+        place.claims.iter().filter(move |claim| {
+            claim.flow != flow
+                && match respects {
+                    Claims::Older => (claim.class, claim.ticket) < (class, ticket),
+                    Claims::All => claim.class <= class,
+                }
+        })
+    }
+
+    /// Whether a ticket is left for the flow at each of its stops.
+    pub(super) fn has_ticket_left(&self, flow: FlowId) -> bool {
+        let entry = self.entry(flow);
+        entry.stops.iter().all(|stop| {
+            let place = self.place(stop.place);
+            place.class(entry.class).soft + u64::from(entry.cost) <= place.book_depth()
+        })
     }
 
     pub(super) fn has_collected(
@@ -96,18 +133,21 @@ impl Schedule {
         let place = self.place(entry.stop(index).place);
         if entry.holds(index) {
             // Granted tokens can run out under a claim: a lease ends.
-            return place.fits(now, entry.class, Need::whole(entry.cost));
+            return place.fits(now, entry.class, Ask::bare(u64::from(entry.cost)));
         }
         match place.holder {
             Holder::Gate(lane) => outlet.gate_open(lane, entry.class, entry.cost),
-            Holder::Limit(_) => place.fits(now, entry.class, self.booked_need(now, flow, index)),
+            Holder::Limit(_) => {
+                let ask = self.booked_ask(now, flow, index, entry.by_credit, Claims::All);
+                place.fits(now, entry.class, ask)
+            }
         }
     }
 
     pub(super) fn wait_for_booked(&self, now: &Now, flow: FlowId, index: u8) -> Nanos {
         let entry = self.entry(flow);
-        let need = self.booked_need(now, flow, index);
-        self.token_wait(now, entry.stop(index).place, entry.class, need)
+        let ask = self.booked_ask(now, flow, index, entry.by_credit, Claims::All);
+        self.token_wait(now, entry.stop(index).place, entry.class, ask)
     }
 
     /// Whether every stop has what the flow needs and nobody is before it.
@@ -128,8 +168,8 @@ impl Schedule {
             {
                 return false;
             }
-            self.turn_need(now, stop.place, flow, false)
-                .is_some_and(|need| place.fits(now, entry.class, need))
+            let ask = self.turn_ask(now, stop.place, flow, false);
+            place.fits(now, entry.class, ask)
         })
     }
 
@@ -145,7 +185,7 @@ impl Schedule {
         let place = self.place(id);
         match place.holder {
             Holder::Gate(lane) => place.ahead(class) == 0 && outlet.gate_open(lane, class, cost),
-            Holder::Limit(_) => place.fits(now, class, place.need(now, class, cost)),
+            Holder::Limit(_) => place.fits(now, class, place.newcomer(now, class, cost)),
         }
     }
 
@@ -154,6 +194,7 @@ impl Schedule {
     pub(super) fn may_book_at_once(&self, now: &Now, flow: FlowId, outlet: &impl Outlet) -> bool {
         let entry = self.entry(flow);
         entry.fresh
+            && self.has_ticket_left(flow)
             && entry.stops.iter().all(|stop| {
                 let place = self.place(stop.place);
                 if place.has_waiters_from(entry.class) {
@@ -162,12 +203,12 @@ impl Schedule {
                 if self.is_open(now, stop.place, entry.class, entry.cost, outlet) {
                     return true;
                 }
-                let need = place.need(now, entry.class, entry.cost);
+                let ask = place.newcomer(now, entry.class, entry.cost);
                 let patience = PATIENCE_CHEAP.max(place.time_for(Need::whole(entry.cost * 3)));
                 place.is_cheap(entry.cost)
                     && !place.is_leased()
                     && place.ahead(entry.class) == 0
-                    && self.token_wait(now, stop.place, entry.class, need) <= patience
+                    && self.token_wait(now, stop.place, entry.class, ask) <= patience
             })
     }
 
@@ -183,11 +224,11 @@ impl Schedule {
                 continue;
             }
             let queue = self.queue_wait(entry, stop);
-            let need = place.need(now, entry.class, entry.cost);
+            let ask = place.newcomer(now, entry.class, entry.cost);
             let tokens = if open {
                 Nanos::ZERO
             } else {
-                self.token_wait(now, stop.place, entry.class, need)
+                self.token_wait(now, stop.place, entry.class, ask)
             };
             worst = worst.max((queue + tokens, tokens + Nanos(1), index));
         }
@@ -212,8 +253,8 @@ impl Schedule {
             let wait = if open {
                 Nanos::ZERO
             } else {
-                let need = place.need(now, entry.class, entry.cost);
-                self.token_wait(now, stop.place, entry.class, need)
+                let ask = place.newcomer(now, entry.class, entry.cost);
+                self.token_wait(now, stop.place, entry.class, ask)
             };
             let others_first = !entry.by_credit && self.others_first(flow, index);
             if others_first || wait > self.patience(flow, index, Some(from)) {

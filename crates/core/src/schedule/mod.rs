@@ -9,12 +9,14 @@
 //!
 //! Reading order: [`place`] (where flows wait), `node` (fair order among
 //! tenants), `entry` (a flow's standing), `estimate` (which place will take
-//! longest), `judge` (what a flow finds at a place), `turn` (the decisions), `queue` and `book` (their bookkeeping),
+//! longest), `judge` (what a flow finds at a place), `step` (what a place does next), `turn` (the
+//! decisions), `credit` (turns of lower classes), `queue` and `book` (their bookkeeping),
 //! `questions` (what others ask),
 //! `waits` (how long all that takes), `check` (what must hold after every step).
 
 mod book;
 mod check;
+mod credit;
 mod entry;
 mod estimate;
 mod judge;
@@ -22,6 +24,7 @@ mod node;
 pub mod place;
 mod questions;
 mod queue;
+mod step;
 mod turn;
 pub mod waits;
 
@@ -342,9 +345,22 @@ impl Schedule {
     }
 
     /// Serves one flow at a gate for which an account was found; whether one
-    /// moved on.
-    pub fn serve_gate(&mut self, now: &Now, id: PlaceId, outlet: &mut impl Outlet) -> bool {
-        self.serve_one(now, id, outlet)
+    /// moved on. The pool names the class whose turn it is: a lower one has
+    /// earned it there, and what was leased for that turn is for nobody else.
+    pub fn serve_gate(
+        &mut self,
+        now: &Now,
+        id: PlaceId,
+        class: Class,
+        outlet: &mut impl Outlet,
+    ) -> bool {
+        match self.step_of(now, id, class, outlet) {
+            Some(step) => {
+                self.take_step(now, id, step, outlet);
+                true
+            }
+            None => self.serve_one(now, id, outlet),
+        }
     }
 
     /// Tells the pool of a gate's waiters again.

@@ -43,6 +43,36 @@ pub(super) struct Claim {
     pub cost: u32,
 }
 
+/// What must be there before a flow may pass.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    /// What it takes, and what is spoken for before it.
+    pub need: Need,
+    /// Whether the tokens kept for higher classes must be left.
+    pub leaves_floor: bool,
+}
+
+impl Ask {
+    /// Whole tokens, whatever is kept for others.
+    pub(super) fn bare(tokens: u64) -> Self {
+        Self {
+            need: Need(tokens.saturating_mul(1_000)),
+            leaves_floor: false,
+        }
+    }
+}
+
+/// What is spoken for at a place before somebody's turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spoken {
+    /// Held by booked flows.
+    pub claimed: u64,
+    /// Wanted by booked flows that come first.
+    pub ahead: u64,
+    /// Left to flows that come from another place.
+    pub reserve: Need,
+}
+
 /// The waiters of one class.
 #[derive(Debug)]
 pub(super) struct ClassQueue {
@@ -56,6 +86,9 @@ pub(super) struct ClassQueue {
     pub credit: u64,
     /// Costs of all booked flows of this class that need this place.
     pub soft: u64,
+    /// What `soft` was when the place last got other numbers: it may exceed the
+    /// new depth for as long as it takes to work that off.
+    pub soft_before: u64,
     /// Costs of those that stand in this place's own book.
     pub booked: u64,
     /// Flows that wait or are booked here, and how many came since the pool
@@ -71,6 +104,7 @@ impl ClassQueue {
         virtual_time: 0,
         credit: 0,
         soft: 0,
+        soft_before: 0,
         booked: 0,
         standing: 0,
         came: 0,
@@ -193,6 +227,9 @@ impl Place {
         self.shape = shape;
         self.pacer = pacer_of(shape);
         self.is_fed = is_fed;
+        for queue in self.classes.iter_mut() {
+            queue.soft_before = queue.soft;
+        }
     }
 
     pub(super) fn class(&self, class: Class) -> &ClassQueue {
@@ -217,6 +254,13 @@ impl Place {
         self.shape.kind == Kind::TokenBucket && self.shape.capacity >= cost.saturating_mul(2).max(2)
     }
 
+    /// The oldest booked flow of a class in this place's book.
+    pub(super) fn first_booked(&self, class: Class) -> Option<FlowId> {
+        let from = (class, Ticket(0), FlowId(0));
+        let &(of, _, flow) = self.book.range(from..).next()?;
+        (of == class).then_some(flow)
+    }
+
     /// What flows of this class or a higher one hold here. A less urgent claim
     /// gives way.
     pub(super) fn claimed_from(&self, class: Class) -> u64 {
@@ -227,6 +271,14 @@ impl Place {
     /// Whether anybody waits or is booked here.
     pub(super) fn is_wanted(&self) -> bool {
         !self.book.is_empty() || self.classes.iter().any(|queue| !queue.nodes.is_empty())
+    }
+
+    /// The most urgent class that waits or is booked here.
+    pub(super) fn most_urgent(&self) -> Option<Class> {
+        let booked = self.book.first().map(|&(class, ..)| class);
+        let waits = |class: &Class| !self.class(*class).nodes.is_empty();
+        let waiting = Class::ALL.into_iter().find(waits);
+        booked.into_iter().chain(waiting).min()
     }
 
     /// Whether anybody of this class or a higher one waits here.
@@ -262,6 +314,19 @@ impl Place {
             .sum()
     }
 
+    /// What the booked flows of a class that need this place may cost in all:
+    /// half of what it holds, within bounds, and always one message. Whoever
+    /// finds no room waits in a queue instead. Else tickets would pile up at
+    /// places that open rarely, ahead of all who wait and of all lower classes.
+    pub(super) fn book_depth(&self) -> u64 {
+        let half = match self.is_gate() {
+            true => 0,
+            false => u64::from(self.shape.capacity / 2),
+        };
+        half.clamp(BOOK_DEPTH_MIN, BOOK_DEPTH_MAX)
+            .max(u64::from(self.cost_max))
+    }
+
     /// Tokens spoken for before a newcomer of this class.
     pub(super) fn ahead(&self, class: Class) -> u64 {
         self.soft_above(class) + self.class(class).booked
@@ -275,11 +340,30 @@ impl Place {
         }
     }
 
+    /// What must be available so that a flow of this class and cost takes
+    /// nothing from `before`, those that come before it, nor from those who
+    /// hold `claimed`. A full place is asked for no more than it holds: what
+    /// accrues there is lost, and who is booked for it stands elsewhere.
+    pub(super) fn ask(&self, now: &Now, class: Class, cost: u32, before: Spoken) -> Ask {
+        let least = before.claimed + u64::from(cost);
+        let wanted =
+            Need(least.saturating_add(before.ahead).saturating_mul(1_000)) + before.reserve;
+        let most = Need::whole(self.shape.capacity).minus(self.floor(now, class));
+        Ask {
+            need: wanted.min(most.max(Need(least.saturating_mul(1_000)))),
+            leaves_floor: true,
+        }
+    }
+
     /// `y`: what must be available so that a newcomer of this class and cost
     /// takes nothing from those before it.
-    pub(super) fn need(&self, now: &Now, class: Class, cost: u32) -> Need {
-        let spoken_for = self.claimed_from(class) + self.ahead(class) + u64::from(cost);
-        Need(spoken_for.saturating_mul(1_000)) + self.floor(now, class)
+    pub(super) fn newcomer(&self, now: &Now, class: Class, cost: u32) -> Ask {
+        let before = Spoken {
+            claimed: self.claimed_from(class),
+            ahead: self.ahead(class),
+            reserve: Need::ZERO,
+        };
+        self.ask(now, class, cost, before)
     }
 
     /// `R`: what waiters of this place leave for flows that come from another.
@@ -304,9 +388,16 @@ impl Place {
         let Some(pacer) = &self.pacer else {
             return now.mono;
         };
-        let plenty = Need(u64::from(self.shape.capacity) * 1_000 / PACED_BELOW);
+        let plenty = Ask {
+            need: Need(u64::from(self.shape.capacity) * 1_000 / PACED_BELOW),
+            leaves_floor: false,
+        };
         match pacer.until(now.mono, Need::whole(cost)) {
-            Until::At(at) if !self.fits(now, class, plenty) => at,
+            Until::At(at) => match self.until(now, class, plenty) {
+                Until::Now => now.mono,
+                Until::At(plenty_at) => at.min(plenty_at),
+                Until::Released | Until::Granted | Until::Never => at,
+            },
             _ => now.mono,
         }
     }
@@ -315,23 +406,25 @@ impl Place {
         matches!(&self.holder, Holder::Limit(limit) if limit.is_leased())
     }
 
-    pub(super) fn fits(&self, now: &Now, class: Class, need: Need) -> bool {
+    /// Whether what is asked for is there: [`Place::until`] says when.
+    pub(super) fn fits(&self, now: &Now, class: Class, ask: Ask) -> bool {
+        let floor = match ask.leaves_floor {
+            true => self.floor(now, class),
+            false => Need::ZERO,
+        };
         match &self.holder {
-            Holder::Limit(limit) => limit.fits(now, class, need),
+            Holder::Limit(limit) => limit.fits_above(now, class, ask.need, floor),
             Holder::Gate(_) => false,
         }
     }
 
-    /// When `need` is there. A floor that it contains may sink meanwhile; a
-    /// turn by credit has none.
-    pub(super) fn until(&self, now: &Now, class: Class, need: Need, by_credit: bool) -> Until {
+    /// When what is asked for is there. The floor may sink meanwhile.
+    pub(super) fn until(&self, now: &Now, class: Class, ask: Ask) -> Until {
         match &self.holder {
-            Holder::Limit(limit) if by_credit => limit.until(now, class, need),
-            Holder::Limit(limit) if self.shape.kind == Kind::CalendarWindow => {
-                let above_floor = need.minus(self.floor(now, class));
-                limit.until_above_floor(now, class, above_floor, self.cost_max)
+            Holder::Limit(limit) if ask.leaves_floor => {
+                limit.until_above_floor(now, class, ask.need, self.cost_max)
             }
-            Holder::Limit(limit) => limit.until(now, class, need),
+            Holder::Limit(limit) => limit.until(now, class, ask.need),
             Holder::Gate(_) => Until::Released,
         }
     }
@@ -359,6 +452,9 @@ impl Place {
     }
 }
 
+/// The bounds of [`Place::book_depth`].
+const BOOK_DEPTH_MIN: u64 = 8;
+const BOOK_DEPTH_MAX: u64 = 256;
 /// The share of a window that may be taken in one go while others may come.
 const PACER_SHARE: u32 = 32;
 /// A window is paced when less than one part in so many of it is left.

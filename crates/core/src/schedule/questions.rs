@@ -2,7 +2,7 @@
 
 use super::Schedule;
 use super::entry::Standing;
-use super::place::{Holder, PlaceId, Ticket};
+use super::place::{Holder, PlaceId};
 use crate::class::Class;
 use crate::handle::{FlowId, LaneId};
 use crate::limit::Kind;
@@ -142,11 +142,8 @@ impl Schedule {
         let place = self.place(id);
         (place.cost_max > 1).then(|| {
             Class::ALL.map(|class| {
-                let from = (class, Ticket(0), FlowId(0));
-                let booked = place.book.range(from..).next();
-                let booked = booked.filter(|(of, ..)| *of == class);
                 let waiting = self.first_waiter(id, class);
-                let flows = booked.map(|&(_, _, flow)| flow).into_iter();
+                let flows = place.first_booked(class).into_iter();
                 let flows = flows.chain(waiting.map(|(_, flow)| flow));
                 flows.map(|flow| self.entry(flow).cost).max().unwrap_or(0)
             })

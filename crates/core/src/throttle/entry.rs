@@ -117,19 +117,20 @@ impl Entry {
     }
 
     /// What `rank` must leave to those before it and to the classes above.
-    fn need(&self, now: &Now, rank: Rank, cost: u32) -> Need {
+    /// What must be there above the floor.
+    fn need(&self, rank: Rank, cost: u32) -> Need {
         let booked = self
             .line
             .as_ref()
             .map_or(0, |line| line.booked_before(rank));
-        let floor = self.limit.floor(now, rank.class, self.cost_max);
-        Need::whole(cost) + Need::whole(booked) + floor
+        Need::whole(cost) + Need::whole(booked)
     }
 
     /// Whether it has enough for `rank`, whoever else stands there.
     pub fn has_room(&self, now: &Now, rank: Rank, class: Class, cost: u32) -> bool {
-        let need = self.need(now, rank, cost);
-        self.limit.fits(now, class, need)
+        let floor = self.limit.floor(now, rank.class, self.cost_max);
+        self.limit
+            .fits_above(now, class, self.need(rank, cost), floor)
     }
 
     /// What holds somebody of `rank` here; none if nothing does.
@@ -138,11 +139,7 @@ impl Entry {
         if !is_behind && self.has_room(now, rank, class, cost) {
             return None;
         }
-        let booked = self
-            .line
-            .as_ref()
-            .map_or(0, |line| line.booked_before(rank));
-        let need = Need::whole(cost) + Need::whole(booked);
+        let need = self.need(rank, cost);
         let until = self
             .limit
             .until_above_floor(now, rank.class, need, self.cost_max);

@@ -56,6 +56,8 @@ impl Throttle {
         };
         let demand = wanted.map(|(class, cost)| Demand {
             class,
+            out_of_turn: false,
+            earned: false,
             cost,
             flows: flows.max(1),
             others_below,

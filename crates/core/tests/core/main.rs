@@ -17,6 +17,7 @@ mod pool;
 mod pressure;
 mod retry;
 mod runbook;
+mod schedule;
 mod suppression;
 mod tally;
 mod warmup;

@@ -30,6 +30,8 @@ pub struct Bucket {
     full_since: Option<Nanos>,
     current: Level,
     older: Vec<Level>,
+    /// The largest [`Bucket::tick`] of the rates before this one.
+    tick_before: i128,
 }
 
 impl Bucket {
@@ -46,6 +48,7 @@ impl Bucket {
                 burst_max: burst,
             },
             older: Vec::new(),
+            tick_before: 0,
         };
         bucket.current.left = bucket.whole(burst);
         bucket
@@ -70,11 +73,12 @@ impl Bucket {
 
     /// What accrues in a nanosecond if clocks may drift, else nothing. A clock
     /// that runs fast reads whole nanoseconds too, so the length of an interval
-    /// on it is uncertain by less than one, however long the interval is.
+    /// on it is uncertain by less than one, however long the interval is. If the
+    /// rate changed meanwhile, that nanosecond may be one of the fastest rate.
     fn tick(&self) -> i128 {
         match self.drift_ppm {
             0 => 0,
-            ppm => drifted(self.rate.count, ppm) as i128,
+            ppm => (drifted(self.rate.count, ppm) as i128).max(self.tick_before),
         }
     }
 
@@ -164,6 +168,7 @@ impl Bucket {
         for level in &mut self.older {
             level.left = restate(level.left);
         }
+        self.tick_before = restate(self.tick());
         self.older.push(ended);
         for level in &mut self.older {
             if burst > level.burst_max {

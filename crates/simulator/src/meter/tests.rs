@@ -171,3 +171,21 @@ fn drift_that_is_known_is_not_blamed() {
     assert!(sends.clone().all(|at| lenient.take(at, 1).is_ok()));
     assert!(sends.into_iter().any(|at| strict.take(at, 1).is_err()));
 }
+
+#[test]
+fn a_clock_that_drifts_reads_whole_nanoseconds_also_before_a_slower_rate() {
+    let tolerance = Tolerance {
+        drift_ppm: 200,
+        ..Tolerance::default()
+    };
+    // A token a nanosecond. The clock reads 4,999 at 4,999 and 5,001 at 5,000:
+    // two tokens accrued on it in little more than one nanosecond.
+    let start = |cost: u32| {
+        let mut meter = Meter::new(Nanos(0), &bucket(1_000_000_000, 10), tolerance);
+        meter.take(Nanos(4_999), 10).unwrap();
+        meter.change(Nanos(5_000), &bucket(1, 10), tolerance);
+        meter.take(Nanos(5_000), cost)
+    };
+    assert!(start(2).is_ok());
+    assert!(start(3).is_err());
+}

@@ -47,6 +47,75 @@ const SEEDS: &[(u64, &str)] = &[
         1_141,
         "a lower class had to earn its share at each of two limits in turn",
     ),
+    (42, "84 flows of two tenants were booked at one limit"),
+    (
+        600_156,
+        "booked flows came before all others, without a bound",
+    ),
+    (
+        600_898,
+        "booked flows came before all others, without a bound",
+    ),
+    (
+        601_386,
+        "booked flows came before all others, without a bound",
+    ),
+    (
+        601_449,
+        "booked flows came before all others, without a bound",
+    ),
+    (
+        601_652,
+        "booked flows came before all others, without a bound",
+    ),
+    (
+        601_999,
+        "booked flows came before all others, without a bound",
+    ),
+    (
+        602_053,
+        "booked flows came before all others, without a bound",
+    ),
+    (
+        602_527,
+        "booked flows came before all others, without a bound",
+    ),
+    (
+        602_675,
+        "booked flows came before all others, without a bound",
+    ),
+    (
+        602_676,
+        "booked flows came before all others, without a bound",
+    ),
+    (
+        602_928,
+        "booked flows came before all others, without a bound",
+    ),
+    (
+        600_643,
+        "a full bucket was kept for flows that were booked at windows",
+    ),
+    (
+        601_132,
+        "a message of cost 5 that was booked barred all others",
+    ),
+    (
+        601_842,
+        "a reservation was asked for with the floor, and timed without",
+    ),
+    (
+        600_405,
+        "a calendar window slept on when the wall clock was set forward",
+    ),
+    (
+        600_585,
+        "a sliding window that had room again left paced flows waiting",
+    ),
+    (
+        602_419,
+        "the checker blamed a clock that drifts for a change of the rate",
+    ),
 ];
 
 #[test]

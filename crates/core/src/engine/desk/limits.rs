@@ -141,7 +141,11 @@ impl Desk {
         let owner = *entry.owners.first()?;
         let (Owner::Account(account) | Owner::Pair(account, _)) = owner;
         let most = entry.limit.largest_cost();
-        let fruitless = entry.feed.as_ref().and_then(|feed| feed.fruitless(now));
+        let feed = entry.feed.as_ref();
+        let fruitless = feed.and_then(|feed| feed.fruitless(now));
+        let lowest = Class::ALL.into_iter().rev();
+        let mut lowest = lowest.filter(|class| feed.is_some_and(|it| it.may_ask_for(now, *class)));
+        let lowest = lowest.next();
         let pool = self.account(account)?.pool;
         let side = self.side_mut(pool);
         let wanted = side.pool.wanted();
@@ -159,9 +163,12 @@ impl Desk {
             Some(class) => class.below().find(wants),
             None => classes.find(|class| wants(class) && owed.contains(*class)),
         };
+        let class = class.filter(|class| Some(*class) <= lowest);
         let class = class.unwrap_or(highest);
         Some(Demand {
             class,
+            out_of_turn: class != highest,
+            earned: class != highest && owed.contains(class),
             cost: self.regime_cost(owner).min(most),
             flows: LANES_GUESSED,
             others_below: class.below().any(|class| wants(&class)),

@@ -42,6 +42,8 @@ impl Feed {
             }
             let nothing = Wanted {
                 class: Class::Critical,
+                out_of_turn: false,
+                earned: false,
                 tokens: 0,
                 at_least: 0,
                 held: 0,
@@ -85,6 +87,9 @@ fn wanted(limit: &Limit, in_use: u32, demand: Option<Demand>) -> Option<Wanted> 
     });
     let tokens = in_use.saturating_add(waiting);
     (tokens > 0).then(|| Wanted {
+        // Slots serve whoever takes them.
+        out_of_turn: false,
+        earned: false,
         class: demand.map_or(Class::Critical, |demand| demand.class),
         tokens: tokens.min(limit.spec().capacity()).max(in_use),
         at_least: demand.map_or(0, |demand| demand.cost),

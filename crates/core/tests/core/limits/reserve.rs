@@ -2,7 +2,7 @@
 //! and little is lost in a crash.
 
 use outflow_core::class::Class;
-use outflow_core::limit::{Headroom, Limit, Need, Until};
+use outflow_core::limit::{Fill, Headroom, Limit, Need, Until};
 use outflow_core::time::{Mono, Nanos};
 
 use super::{DAY, MINUTE, SECOND, at, fresh, later, spec};
@@ -127,4 +127,19 @@ fn a_spaced_limit_writes_its_largest_cost_and_no_more() {
     restored.reserve_committed(block);
     let until = restored.until(&again, Class::Normal, Need::whole(1));
     assert_eq!(until, Until::At(again.mono + Nanos(10 * SECOND)));
+}
+
+#[test]
+fn what_is_left_to_others_needs_no_reservation() {
+    let headroom = Headroom([500, 0, 0, 0]);
+    let mut limit = Limit::owned(spec("100/day@UTC"), headroom, &at(0), Fill::Full);
+    limit.expect_cost(10);
+    limit.reserve_committed(3);
+    let one = Need::whole(1);
+    let floor = limit.floor(&at(0), Class::Low, 10);
+    assert!(floor > Need::whole(40));
+    let until = limit.until_above_floor(&at(0), Class::Low, one, 10);
+    assert_eq!(until, Until::Now);
+    assert!(limit.fits_above(&at(0), Class::Low, one, floor));
+    assert!(!limit.fits_above(&at(0), Class::Low, Need::whole(4), floor));
 }

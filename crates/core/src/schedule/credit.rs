@@ -1,0 +1,74 @@
+//! Credit: what a lower class may take out of turn, so that it does not starve.
+//!
+//! Each class that waits or is booked at a place earns a part of every grant to
+//! a higher one there. When that covers the cost of its first flow, this one
+//! goes out of turn. Credit stands at a place. What a flow paid for its turn
+//! goes along to the next place that holds it, so that it need not be earned
+//! at each of them anew.
+
+use super::Schedule;
+use super::place::PlaceId;
+use crate::class::Class;
+use crate::handle::FlowId;
+
+/// What each lower class with waiters earns of every grant, in thousandths.
+const LOWER_CLASS_PERMILLE: u64 = 20;
+/// The credit that pays for a cost of 1.
+const CREDIT_OF_ONE: u64 = 1_000;
+
+impl Schedule {
+    /// Each class below one that was granted something earns a part of it, if
+    /// it waits.
+    pub(super) fn earn_below(&mut self, id: PlaceId, class: Class, cost: u32) {
+        let mut a_turn_more = false;
+        let place = self.place_mut(id);
+        for queue in place.classes.iter_mut().skip(class.index() + 1) {
+            if queue.nodes.is_empty() && queue.soft == 0 {
+                // Less than one turn is left to a class that steps away for a
+                // moment: its last flow may be on its way back.
+                queue.credit = queue.credit.min(CREDIT_OF_ONE - 1);
+                continue;
+            }
+            let turns = queue.credit / CREDIT_OF_ONE;
+            queue.credit += u64::from(cost) * LOWER_CLASS_PERMILLE;
+            a_turn_more |= queue.credit / CREDIT_OF_ONE > turns;
+        }
+        if a_turn_more {
+            self.mark(id);
+        }
+    }
+
+    /// Whether a class has earned a turn of this flow at a place.
+    pub(super) fn has_credit(&self, id: PlaceId, flow: FlowId) -> bool {
+        let entry = self.entry(flow);
+        self.place(id).class(entry.class).credit >= price(entry.cost)
+    }
+
+    /// Pays for a turn out of order.
+    pub(super) fn pay_credit(&mut self, id: PlaceId, flow: FlowId) {
+        let entry = self.entry_mut(flow);
+        entry.by_credit = true;
+        let (class, price) = (entry.class, price(entry.cost));
+        let queue = self.place_mut(id).class_mut(class);
+        queue.credit = queue.credit.saturating_sub(price);
+    }
+
+    /// A turn by credit that another stop did not let through was not used:
+    /// what was paid for it goes along. Else a lower class would have to earn
+    /// each stop anew, and get its share only once in as many turns.
+    pub(super) fn carry_credit(&mut self, flow: FlowId, stop: u8) {
+        let entry = self.entry_mut(flow);
+        if !std::mem::take(&mut entry.by_credit) {
+            return;
+        }
+        let (class, price) = (entry.class, price(entry.cost));
+        let id = entry.stop(stop).place;
+        let queue = self.place_mut(id).class_mut(class);
+        queue.credit = queue.credit.saturating_add(price);
+        self.mark(id);
+    }
+}
+
+fn price(cost: u32) -> u64 {
+    u64::from(cost) * CREDIT_OF_ONE
+}
