@@ -35,6 +35,19 @@ const CLOCK_SLACK: Nanos = Nanos::from_millis(20);
 /// How many violations of orders are described.
 const DESCRIBED: usize = 20;
 
+/// Which order was not obeyed. Each is described for itself, so that one that is
+/// broken often hides no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Disobeyed {
+    Cancel,
+    Removal,
+    Pause,
+    Tenant,
+    Move,
+    /// Something was withdrawn that nobody asked for.
+    Unasked,
+}
+
 /// What was ordered about a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ordered {
@@ -63,7 +76,7 @@ struct PauseOrder {
 pub struct Orders {
     pauses: BTreeMap<u32, PauseOrder>,
     cancels: Vec<Match>,
-    broken: usize,
+    broken: BTreeMap<Disobeyed, usize>,
 }
 
 impl<O: Observer> World<'_, O> {
@@ -362,10 +375,12 @@ impl<O: Observer> World<'_, O> {
             return;
         };
         if matches!(fate.ordered, Ordered::Withdrawn(at) if at <= self.now) {
-            self.disobeyed(|| format!("message {message} was sent after it was withdrawn"));
+            self.disobeyed(Disobeyed::Cancel, || {
+                format!("message {message} was sent after it was withdrawn")
+            });
         }
         let Some(spec) = self.cast.present_account(account).cloned() else {
-            self.disobeyed(|| {
+            self.disobeyed(Disobeyed::Removal, || {
                 format!("message {message} was sent through an account that is gone")
             });
             return;
@@ -392,11 +407,15 @@ impl<O: Observer> World<'_, O> {
         });
         let paused = paused.map(|pause| pause.matches.clone());
         if let Some(matches) = paused {
-            self.disobeyed(|| format!("message {message} was sent though {matches} is paused"));
+            self.disobeyed(Disobeyed::Pause, || {
+                format!("message {message} was sent though {matches} is paused")
+            });
         }
         let id = &spec.id;
         if !serves {
-            self.disobeyed(|| format!("message {message} was sent through {id} of another tenant"));
+            self.disobeyed(Disobeyed::Tenant, || {
+                format!("message {message} was sent through {id} of another tenant")
+            });
         }
         if pool == spec.pool {
             return;
@@ -410,7 +429,9 @@ impl<O: Observer> World<'_, O> {
             Some(flow) if excused => self.change_flow(message, flow),
             _ => {
                 let wrong = &spec.pool;
-                self.disobeyed(|| format!("message {message} of pool {pool} was sent by {wrong}"));
+                self.disobeyed(Disobeyed::Move, || {
+                    format!("message {message} of pool {pool} was sent by {wrong}")
+                });
             }
         }
     }
@@ -424,13 +445,16 @@ impl<O: Observer> World<'_, O> {
         let asked = fate.ordered != Ordered::Nothing
             || cancels.any(|matches| self.cast.is_meant(matches, fate.flow).1);
         if !asked {
-            self.disobeyed(|| format!("message {message} was withdrawn, and nobody asked for it"));
+            self.disobeyed(Disobeyed::Unasked, || {
+                format!("message {message} was withdrawn, and nobody asked for it")
+            });
         }
     }
 
-    fn disobeyed(&mut self, what: impl FnOnce() -> String) {
-        self.orders.broken += 1;
-        if self.orders.broken <= DESCRIBED {
+    fn disobeyed(&mut self, kind: Disobeyed, what: impl FnOnce() -> String) {
+        let broken = self.orders.broken.entry(kind).or_default();
+        *broken += 1;
+        if *broken <= DESCRIBED {
             self.broken.push(Violation {
                 at: self.now,
                 checker: "orders",
