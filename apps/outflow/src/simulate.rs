@@ -88,8 +88,8 @@ fn find(name: &str) -> Result<Scenario, String> {
     if let Some(shipped) = library::shipped(name) {
         return shipped.map_err(|error| error.to_string());
     }
-    let generators: [(&str, fn(u64) -> Scenario); 2] = [
-        ("random-world-", random_world),
+    let generators = [
+        ("random-world-", random_world as fn(u64) -> Scenario),
         ("random-faults-", random_faults),
     ];
     for (prefix, generate) in generators {

@@ -17,6 +17,9 @@ use outflow_core::time::Nanos;
 
 use crate::trace::{Cause, FlowNo, LimitNo, Observer, TenantNo, Trace};
 
+/// A lane's pool and destination, and its tenant if that has accounts of its own.
+type LaneFacts = (Name, Destination, Option<Name>);
+
 /// Everybody who plays a part.
 #[derive(Debug)]
 pub struct Cast {
@@ -41,7 +44,7 @@ pub struct Cast {
     moved: BTreeMap<(FlowNo, Name), FlowNo>,
     /// Lanes by pool, destination and the tenant that has accounts of its own,
     /// if it matters in which lane a flow is.
-    lanes: Option<BTreeMap<(Name, Destination, Option<Name>), u32>>,
+    lanes: Option<BTreeMap<LaneFacts, u32>>,
 }
 
 impl Cast {
