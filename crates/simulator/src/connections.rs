@@ -22,7 +22,8 @@ pub struct ConnectionFigures {
 /// Adds up how busy connections are.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionRecorder {
-    max: u64,
+    /// The most that each account could ever have.
+    max: BTreeMap<u32, u32>,
     opened: u64,
     busy_since: BTreeMap<(NodeNo, u64), Nanos>,
     busy: u64,
@@ -34,7 +35,10 @@ impl ConnectionRecorder {
     /// Something happened.
     pub fn observe(&mut self, at: Nanos, trace: &Trace<'_>) {
         match *trace {
-            Trace::Connects { max, .. } => self.max += u64::from(max),
+            Trace::Connects { account, max, .. } => {
+                let most = self.max.entry(account).or_insert(0);
+                *most = max.max(*most);
+            }
             Trace::Connection {
                 node,
                 connection,
@@ -61,7 +65,8 @@ impl ConnectionRecorder {
 
     /// The figures, if there were connections.
     pub fn finish(self) -> Option<ConnectionFigures> {
-        let all = u128::from(self.max * self.nodes) * u128::from(self.last.0);
+        let max: u64 = self.max.values().map(|max| u64::from(*max)).sum();
+        let all = u128::from(max * self.nodes) * u128::from(self.last.0);
         let share = (u128::from(self.busy) * 1_000).checked_div(all)?;
         Some(ConnectionFigures {
             opened: self.opened,

@@ -285,6 +285,15 @@ impl Flows {
         }
     }
 
+    /// Sees to it that a flow ends which was found to have nothing to do. To be
+    /// looked at is no use: operators and rules look at all flows, over and over.
+    pub fn let_end(&mut self, id: FlowId) {
+        let is_awaited = |flow: &Flow| flow.is_listed || flow.closing > 0;
+        if !self.get(id).is_some_and(is_awaited) {
+            self.rest(id);
+        }
+    }
+
     /// The next flow that had nothing to do for long enough, or longest if there
     /// are many; and the number of the request to close it.
     pub fn next_to_close(&mut self) -> Option<(FlowId, u32)> {

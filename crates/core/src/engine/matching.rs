@@ -86,8 +86,10 @@ impl Engine {
     }
 
     pub(super) fn open_and_close_in(&mut self, now: &Now, id: PoolId) {
-        // A search for a session to open may close another to make room.
-        while self.close_in(now, id) | self.open_in(now, id) {}
+        self.close_in(now, id);
+        // A search for a session to open may close another to make room, and
+        // then has opened none yet.
+        while self.open_in(now, id) | self.close_in(now, id) {}
     }
 
     /// Closes what is to be closed in a pool. Whether anything was.

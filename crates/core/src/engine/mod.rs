@@ -419,7 +419,7 @@ impl Engine {
             }
             flow.page(id, &mut self.counter.actions);
         }
-        self.counter.flows.rest(id);
+        self.counter.flows.let_end(id);
     }
 
     fn expired(&mut self, id: FlowId, seqs: &[Seq], held: bool) {

@@ -208,7 +208,7 @@ impl Engine {
                 _ => {}
             }
         }
-        self.counter.flows.rest(id);
+        self.counter.flows.let_end(id);
     }
 
     /// Withdraws one message, unless it is on its way: it ends in `state`.

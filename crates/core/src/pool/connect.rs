@@ -165,10 +165,9 @@ impl Pool {
         let account = self.account(row);
         let is_relay = account.is_relay();
         let first_only = !taking && !self.hungry.contains(row.0);
-        let seeks = |at| match (is_relay, taking) {
-            (true, _) => self.waiting.word(at),
-            (false, true) => self.waiting.word(at) & self.short.word(at),
-            (false, false) => self.short.word(at),
+        let short = |at| match is_relay {
+            true => u64::MAX,
+            false => self.short.word(at),
         };
         let opens = |at| {
             if first_only {
@@ -193,11 +192,19 @@ impl Pool {
                 },
             );
         }
-        if best.is_none() {
+        // A message that waits comes before one that may come.
+        let all_waiting = is_relay || taking;
+        for waiting in [true, false] {
+            if best.is_some() || looks > 0 || (all_waiting && !waiting) {
+                break;
+            }
             scan(
                 self.short.len_words(),
                 account.open_cursor,
-                |at| seeks(at) & opens(at),
+                |at| {
+                    let waits = self.waiting.word(at);
+                    short(at) & opens(at) & if waiting { waits } else { !waits }
+                },
                 |at| {
                     if !self.can_take(row, Col(at), self.lane(Col(at)).first_cost()) {
                         return true;

@@ -2,7 +2,8 @@
 //! connections in place of request slots.
 //!
 //! The sessions that it has cannot do what those of the other kind do. So it
-//! sends nothing and opens none until the last one is closed.
+//! sends nothing and opens none until the last one is closed. Of one that may
+//! have fewer sessions than it has, the idle ones beyond are closed.
 
 use crate::time::Mono;
 
@@ -17,9 +18,18 @@ impl Pool {
         let account = self.account_mut(row);
         account.next_kind = (caps.kind != account.caps.kind).then_some(caps.kind);
         if account.next_kind.is_some() {
-            self.timers.set(Mono(0), Timer::Kind(row));
+            self.timers.set(Mono(0), Timer::Change(row));
         }
         self.refresh_account(row);
+    }
+
+    /// Has the sessions closed soon that an account has beyond its cap: those
+    /// that are idle would keep it from opening any for a lane that waits.
+    pub(super) fn time_excess(&mut self, row: Row) {
+        let account = self.account(row);
+        if account.counts.serving() > account.caps.max_connections && !account.is_slots() {
+            self.timers.set(Mono(0), Timer::Change(row));
+        }
     }
 
     /// Closes what is idle or being opened; the rest closes when its reply
@@ -28,6 +38,14 @@ impl Pool {
         if self.account(row).next_kind.is_some() {
             self.retire_where(now, |_, session| session.row == row);
             self.change_if_done(row);
+            return;
+        }
+        let account = self.account(row);
+        let excess = account.counts.serving();
+        let excess = excess.saturating_sub(account.caps.max_connections) as usize;
+        let idle: Vec<_> = self.sessions.oldest(account.idle).take(excess).collect();
+        for no in idle {
+            self.retire(now, no);
         }
     }
 

@@ -274,6 +274,7 @@ impl Pool {
             self.refresh_pair(pair);
         }
         self.begin_change(row, wanted);
+        self.time_excess(row);
         self.time_idle(row);
     }
 

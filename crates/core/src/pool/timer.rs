@@ -31,8 +31,8 @@ pub(super) enum Timer {
     Rich(Col),
     /// Lower classes of a lane may leave again.
     Pace(Col),
-    /// An account becomes one of another kind.
-    Kind(Row),
+    /// An account becomes one of another kind, or may have fewer sessions.
+    Change(Row),
     /// A session of this account may be taken for another lane.
     Take(Row),
     /// One session more than was welcome may be tried.
@@ -98,7 +98,7 @@ impl Pool {
                         self.refresh_lane(col);
                     }
                 }
-                Timer::Kind(row) => self.change_due(now, row),
+                Timer::Change(row) => self.change_due(now, row),
                 Timer::Take(row) => self.take_due(now, row),
                 Timer::Welcome(of) => self.welcome_due(now, of),
             }

@@ -72,6 +72,8 @@ struct Desk {
     /// Everything written, but reservations.
     written: Vec<Record>,
     alerts: Vec<Alert>,
+    /// The flows that the store was asked to close; it keeps them.
+    closing: Vec<FlowId>,
 }
 
 impl Desk {
@@ -94,6 +96,7 @@ impl Desk {
             deliveries: Vec::new(),
             written: Vec::new(),
             alerts: Vec::new(),
+            closing: Vec::new(),
         }
     }
 
@@ -174,7 +177,9 @@ impl Desk {
                     }
                     self.step(Event::Committed { through: no });
                 }
+                Action::OpenSession { session, .. } => self.step(Event::SessionReady { session }),
                 Action::Alert { alert } => self.alerts.push(alert),
+                Action::CloseFlow { flow, .. } => self.closing.push(flow),
                 _ => {}
             }
         }

@@ -81,15 +81,20 @@ impl Cast {
     pub fn introduce_accounts(&mut self, at: Nanos, observer: &mut impl Observer) {
         for account in self.accounts.clone() {
             self.numbers(at, self.policies.for_account(&account), observer);
-            let sessions = account.sessions;
-            if sessions.kind != SessionKind::Slots {
-                let trace = Trace::Connects {
-                    account: self.account(&account.id),
-                    is_relay: sessions.kind == SessionKind::RelayConnections,
-                    max: sessions.max_connections,
-                };
-                observer.observe(at, &trace);
-            }
+            self.tell_connections(at, &account, observer);
+        }
+    }
+
+    /// Tells how many connections an account may have.
+    fn tell_connections(&self, at: Nanos, account: &AccountSpec, observer: &mut impl Observer) {
+        let sessions = account.sessions;
+        if sessions.kind != SessionKind::Slots {
+            let trace = Trace::Connects {
+                account: self.account(&account.id),
+                is_relay: sessions.kind == SessionKind::RelayConnections,
+                max: sessions.max_connections,
+            };
+            observer.observe(at, &trace);
         }
     }
 
@@ -133,6 +138,7 @@ impl Cast {
         }
         self.restate(at, observer);
         self.numbers(at, self.policies.for_account(&spec), observer);
+        self.tell_connections(at, &spec, observer);
     }
 
     /// An account is gone.

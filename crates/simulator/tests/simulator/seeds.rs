@@ -6,7 +6,16 @@ use outflow_simulator::scenario::random_world::random_world;
 use outflow_simulator::simulate::run;
 
 /// Seeds of `random_world`, and what they found.
-const WORLD_SEEDS: &[(u64, &str)] = &[];
+const WORLD_SEEDS: &[(u64, &str)] = &[
+    (
+        1_000_850,
+        "a connection that was to make way was closed only when something else happened",
+    ),
+    (
+        1_000_367,
+        "flows did not end while operators looked at all of them every few seconds",
+    ),
+];
 
 /// Seeds of `random_faults`, and what they found.
 const SEEDS: &[(u64, &str)] = &[

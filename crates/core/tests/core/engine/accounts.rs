@@ -1,5 +1,6 @@
 //! Accounts that change or go while messages wait.
 
+use outflow_core::account::{AccountSpec, SessionKind};
 use outflow_core::engine::event::Event;
 use outflow_core::engine::explain::Obstacle;
 use outflow_core::limit::spec::Rate;
@@ -86,4 +87,19 @@ fn a_limit_made_so_slow_that_it_must_reserve_goes_on() {
     desk.set_account(account("main", &["3/min burst 1"]));
     desk.pass(Nanos::from_secs(60));
     assert_eq!(desk.sent(), [1, 2, 3]);
+}
+
+#[test]
+fn an_idle_connection_makes_way_in_the_step_in_which_a_message_comes() {
+    let mut desk = Desk::new(Policies::default());
+    let (google, yahoo) = (desk.flow("google"), desk.flow("yahoo"));
+    let mut main = AccountSpec::new("main");
+    main.sessions.kind = SessionKind::Connections;
+    main.sessions.max_connections = 1;
+    desk.set_account(main);
+    desk.queue(google, 1..=1);
+    desk.reply(1, Reply::accepted());
+    // Nothing else happens that would have the engine look again.
+    desk.queue(yahoo, 2..=2);
+    assert_eq!(desk.sent(), [1, 2]);
 }

@@ -9,8 +9,9 @@ use outflow_core::message::{Seq, State};
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
+use outflow_core::reply::Reply;
 use outflow_core::suppression::Reason;
-use outflow_core::time::Wall;
+use outflow_core::time::{Nanos, Wall};
 
 use super::{Desk, account, google_at_one, to};
 
@@ -194,4 +195,26 @@ fn draining_finishes_what_is_in_flight_and_sends_no_more() {
     desk.reply(1, outflow_core::reply::Reply::accepted());
     assert!(desk.engine.is_quiet());
     assert_eq!(desk.settled(), [(1, State::Delivered)]);
+}
+
+#[test]
+fn a_flow_ends_however_often_operators_look_at_all_flows() {
+    let mut desk = Desk::new(Policies::default());
+    let flow = desk.flow("google");
+    desk.set_account(account("main", &[]));
+    desk.queue(flow, 1..=1);
+    desk.reply(1, Reply::accepted());
+    for pause in 0..10 {
+        desk.pass(Nanos::from_secs(1));
+        let id = PauseId(pause);
+        desk.command(Command::Pause {
+            id,
+            matches: of_tenant("nobody"),
+            until: None,
+        });
+        desk.pass(Nanos::from_secs(1));
+        desk.set_account(account("main", &[]));
+        desk.command(Command::Resume { id });
+    }
+    assert_eq!(desk.closing, [flow]);
 }

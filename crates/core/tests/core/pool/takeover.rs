@@ -116,6 +116,46 @@ fn a_lane_that_sends_quickly_keeps_its_session_over_the_gap() {
 }
 
 #[test]
+fn what_is_idle_beyond_a_lowered_cap_is_closed() {
+    let mut pool = pool(2, 3);
+    let first = open(&mut pool, X, ms(0));
+    let second = open(&mut pool, Y, ms(1));
+    let caps = SessionCaps {
+        max_connections: 1,
+        ..SessionCaps::default()
+    };
+    pool.add_account(A, caps);
+    pool.wake(ms(2));
+    assert_eq!(pool.next_close(), Some(first), "it was idle for longer");
+    assert_eq!(pool.next_close(), None);
+    pool.session_closed(ms(2), first);
+    pool.set_backlog(LaneId(2), NORMAL, 1);
+    make_way(&mut pool, ms(2), second, LaneId(2));
+}
+
+#[test]
+fn a_message_that_waits_comes_before_a_session_that_is_kept_warm() {
+    let settings = PoolSettings {
+        keep_warm: 2,
+        ..PoolSettings::default()
+    };
+    let mut pool = Pool::new(settings);
+    for lane in (0..100).map(LaneId) {
+        pool.add_lane(lane);
+    }
+    pool.set_backlog(LaneId(99), NORMAL, 1);
+    let caps = SessionCaps {
+        max_connections: 1,
+        ..SessionCaps::default()
+    };
+    pool.add_account(A, caps);
+    pool.set_ready(A, ClassMask::ALL);
+    let opened = pool.next_open(ms(0)).map(|(_, _, lane)| lane);
+    assert_eq!(opened, Some(LaneId(99)));
+    pool.check();
+}
+
+#[test]
 fn more_lanes_than_connections_are_all_served_without_idle_connections() {
     const LANES: u32 = 2_000;
     let mut pool = pool(100, LANES);
