@@ -1,5 +1,7 @@
 //! One turn after another: completions in, engine steps, actions out.
 
+mod screened;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -382,46 +384,6 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
             }
         };
         self.answers.push_back(Answer { batch, given });
-    }
-
-    /// Has what must not be sent settled before the engine hears that it is
-    /// there.
-    fn screen_batch(&mut self, batch: BatchId, given: Option<&[Given]>) {
-        for (seq, error) in self.screening.answered(batch, given) {
-            if let Some(found) = self.ports.store.find(seq) {
-                let flow = found.flow;
-                self.post_first(Event::Command(Command::Suppress { flow, seq, error }));
-            }
-        }
-    }
-
-    /// The same for what was accepted before its recipient was suppressed, or
-    /// before a crash.
-    fn screen(&mut self, event: &Event) {
-        if let Event::Paged { flow, heads } = event {
-            for (seq, error) in self.screening.paged(&self.engine, *flow, heads) {
-                let flow = *flow;
-                self.post_first(Event::Command(Command::Suppress { flow, seq, error }));
-            }
-        }
-    }
-
-    /// And for what the engine holds since before its recipient was suppressed.
-    /// What it is about to hear must be heard first: a page that was screened
-    /// before, or that a message is done with already.
-    fn review(&mut self, now: &Now) {
-        let is_open = |event: &Event| {
-            let suppress = matches!(event, Event::Command(Command::Suppress { .. }));
-            suppress || matches!(event, Event::Paged { .. })
-        };
-        if self.inbox.iter().any(is_open) {
-            return;
-        }
-        for (flow, marked) in self.screening.review(now.mono, &self.engine) {
-            for (seq, error) in marked {
-                self.post_first(Event::Command(Command::Suppress { flow, seq, error }));
-            }
-        }
     }
 
     /// Submits what the engine asked for. Whether an answer may be there at once.

@@ -4,8 +4,7 @@
 //! Instead each limit opens and shuts its account, or its account's pair with a
 //! lane, by class, and the pool matches what is open. One timer per owner says
 //! when it opens for the next class. An owner is open if the largest cost that
-//! waits in its pool fits, so that light messages do not starve heavy ones; what
-//! is larger than it can ever take is not asked of it (see the pool's `size`).
+//! waits in its pool fits, so that light messages do not starve heavy ones.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -473,29 +472,26 @@ impl AccountLimits {
 
     /// A limit and its owners are to be looked at.
     pub fn note_changed(&mut self, id: AccountLimitId) {
-        if let Some(entry) = self.slab.get(id.index()).and_then(Option::as_ref) {
-            self.changed.extend(&entry.owners);
-        }
+        let entry = self.slab.get(id.index()).and_then(Option::as_ref);
+        self.changed
+            .extend(entry.iter().flat_map(|entry| &entry.owners));
         self.note_fed(id);
     }
 
     /// Puts all fed limits of an owner on the list to be looked at.
     pub fn note_hungry(&mut self, owner: Owner) {
-        for index in 0.. {
-            let owned = self.owners.get(&owner);
-            let Some(&id) = owned.and_then(|owned| owned.limits.get(index)) else {
-                return;
-            };
+        let mut at = 0;
+        while let Some(&id) = self.owners.get(&owner).and_then(|it| it.limits.get(at)) {
             self.note_fed(id);
+            at += 1;
         }
     }
 
     /// When the next owner wants a look.
     pub fn next_wake(&self) -> Mono {
-        if !self.hungry.is_empty() || !self.changed.is_empty() {
-            return Mono(0);
-        }
-        self.timers.first().map_or(Mono::NEVER, |&(at, _)| at)
+        let is_due = !self.hungry.is_empty() || !self.changed.is_empty();
+        let first = self.timers.first().map_or(Mono::NEVER, |&(at, _)| at);
+        if is_due { Mono(0) } else { first }
     }
 
     /// How many limits there are.

@@ -262,7 +262,7 @@ impl Feed {
             return self.retry_at.min(kept_until);
         }
         let low = Need::whole(demand.cost.max(self.use_per_request / 2));
-        if limit.fits(now, demand.class, low) || limit.awaits_disk(now, demand.class, low) {
+        if limit.fits(now, demand.class, low) || limit.waits_for_disk(now, demand.class, low) {
             // Enough for now; what lapses unused must be asked for again.
             let lapses_at = limit.lapses_at(now).unwrap_or(Mono::NEVER);
             return lapses_at.min(kept_until);

@@ -88,7 +88,7 @@ impl Limit {
 
     /// Whether the tokens that it holds cover `need`, and only the disk keeps
     /// them from being used.
-    pub fn awaits_disk(&self, now: &Now, class: Class, need: Need) -> bool {
+    pub fn waits_for_disk(&self, now: &Now, class: Class, need: Need) -> bool {
         match &self.source {
             Source::Leased(lease) => !self.reserve_covers(need) && lease.fits(now, class, need),
             Source::Owned(_) | Source::Held(_) => false,

@@ -97,7 +97,9 @@ fn a_cluster_keeps_limits_on_all_its_servers() {
     servers[2].stop();
     node.wait_for(|node| {
         let answer = node.ask(&lost, &limits[0], 1);
-        (answer == LeaseAnswer::Away).then_some(())
+        // That a part is away is shown only for a while after it failed.
+        let parts = node.ledger.status().parts_away;
+        (answer == LeaseAnswer::Away && (1..64).contains(&parts)).then_some(())
     });
     let served = node.wait_for(|node| {
         let served = tokens(node.ask(&kept, &limits[0], 1));
@@ -106,5 +108,4 @@ fn a_cluster_keeps_limits_on_all_its_servers() {
     assert_eq!(served, 1);
     let status = node.ledger.status();
     assert!(status.away_since.is_none(), "the others are there");
-    assert!((1..64).contains(&status.parts_away), "{status:?}");
 }
