@@ -35,8 +35,7 @@ pub(super) struct AccountLimit {
     pub feed: Option<Feed>,
     /// Who says at which pace it goes, if that is learnt.
     pub learner: Option<LearnerId>,
-    /// Usually one; an IP or a brand may be that of several accounts. None if
-    /// the last one left: it counts on until it is idle.
+    /// Usually one; several share an IP. None: it counts on until it is idle.
     pub owners: Vec<Owner>,
     /// Whether it stands in the list of limits that need a look.
     hungry: bool,
