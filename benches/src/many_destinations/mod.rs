@@ -4,9 +4,10 @@
 //!
 //! A relay account with 8 connections and an `mx` account with 100 send three
 //! messages to each of 2,000 domains, and then as many to one. The sink takes a
-//! fixed time for each message, so that connections are what is short. They are
-//! all busy if messages x time = connections x elapsed; elapsed is from the first
-//! connection that the sink accepts to the last message that it takes.
+//! fixed time for each message, so that connections are what is short. A
+//! connection is busy from MAIL to the answer to the final dot, as the sink sees
+//! it; all are busy if these times add up to connections x elapsed. Elapsed is
+//! from the first connection that the sink accepts to the last message.
 
 mod sink;
 
@@ -99,7 +100,7 @@ impl Way {
             }
         }
         let elapsed = sink.wait(messages, PATIENCE).await?.as_secs_f64();
-        let used = messages as f64 * self.service.as_secs_f64();
+        let used = sink.busy().as_secs_f64();
         let run = Run {
             elapsed,
             busy: used / (f64::from(self.connections) * elapsed),

@@ -20,6 +20,8 @@ const LOOK: Duration = Duration::from_millis(5);
 struct Taken {
     messages: AtomicU64,
     connections: AtomicU64,
+    /// How long connections carried messages, all added up.
+    busy_ns: AtomicU64,
     /// When the first connection came and the last message was taken.
     times: Mutex<Option<(Instant, Instant)>>,
 }
@@ -31,6 +33,14 @@ impl Taken {
             let first = times.map_or(now, |(first, _)| first);
             *times = Some((first, now));
         }
+    }
+
+    /// A message that began then was taken.
+    fn end(&self, began: Instant) {
+        self.mark();
+        let ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.busy_ns.fetch_add(ns, Ordering::Relaxed);
+        self.messages.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -58,6 +68,12 @@ impl SlowSink {
 
     pub fn connections(&self) -> u64 {
         self.taken.connections.load(Ordering::Relaxed)
+    }
+
+    /// How long connections carried messages, from MAIL to the answer to the
+    /// final dot, all added up.
+    pub fn busy(&self) -> Duration {
+        Duration::from_nanos(self.taken.busy_ns.load(Ordering::Relaxed))
     }
 
     /// Waits until so many messages were taken: how long that was from the first
@@ -110,7 +126,7 @@ async fn talk(mut stream: TcpStream, taken: Arc<Taken>, service: Duration) -> io
     let mut read = BufReader::new(read);
     let mut line = Vec::new();
     // The time for a message begins with its MAIL.
-    let mut ends = None;
+    let mut began = None;
     write.write_all(b"220 sink ESMTP\r\n").await?;
     loop {
         line.clear();
@@ -120,7 +136,7 @@ async fn talk(mut stream: TcpStream, taken: Arc<Taken>, service: Duration) -> io
         let reply: &[u8] = match line.get(..4).unwrap_or(&line) {
             b"EHLO" | b"HELO" => b"250-sink\r\n250-PIPELINING\r\n250 8BITMIME\r\n",
             b"MAIL" => {
-                ends = Some(tokio::time::Instant::now() + service);
+                began = Some(Instant::now());
                 b"250 2.1.0 Ok\r\n"
             }
             b"DATA" => {
@@ -131,11 +147,9 @@ async fn talk(mut stream: TcpStream, taken: Arc<Taken>, service: Duration) -> io
                         return Ok(());
                     }
                 }
-                if let Some(ends) = ends.take() {
-                    sleep_until(ends).await;
-                }
-                taken.mark();
-                taken.messages.fetch_add(1, Ordering::Release);
+                let began = began.take().unwrap_or_else(Instant::now);
+                sleep_until((began + service).into()).await;
+                taken.end(began);
                 b"250 2.0.0 Taken\r\n"
             }
             b"QUIT" => return write.write_all(b"221 2.0.0 Bye\r\n").await,

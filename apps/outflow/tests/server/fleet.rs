@@ -101,6 +101,57 @@ fn two_servers_share_a_quota_and_what_is_set() {
     }
 }
 
+/// A rolling deploy, then Redis is restarted without its counts: nobody who used
+/// the quota is in memory any more, but each server wrote down what it used.
+#[test]
+fn a_quota_is_not_granted_again_after_a_rolling_restart_and_a_lost_redis() {
+    let fleet = Fleet::start(
+        "fleet-rolling",
+        "[[policy]]\nmatch = { tenant = \"acme\" }\nlimits = [\"40/h\"]\nwhen_away = \"closed\"\n",
+    );
+    for client in &mut fleet.clients() {
+        for _ in 0..100 {
+            submit(client, json!({ "tenant": "acme" }));
+        }
+    }
+    wait_for("the quota is used up", || {
+        (fleet.taken() == 40).then_some(())
+    });
+    let Fleet {
+        mut redis,
+        places,
+        servers: [first, second],
+    } = fleet;
+    first.stop();
+    let first = places[0].start();
+    second.kill();
+    let second = places[1].start();
+    redis.stop();
+    redis.run();
+    let fleet = Fleet {
+        redis,
+        places,
+        servers: [first, second],
+    };
+    let mut clients = fleet.clients();
+    let more = json!({ "limits": ["80/h"], "when_away": "closed" });
+    wait_for("a larger quota is set", || {
+        (set(&mut clients[0], "tenant/acme", &more) == 200).then_some(())
+    });
+    // A server that was killed counts what it had reserved as spent.
+    wait_for("the larger quota is used", || {
+        (fleet.taken() >= 70).then_some(())
+    });
+    for _ in 0..5 {
+        goes_on(&mut clients);
+    }
+    let others = 10;
+    assert!(fleet.taken() <= 80 + others, "{} left", fleet.taken());
+    for server in fleet.servers {
+        server.stop();
+    }
+}
+
 #[test]
 fn a_ledger_that_is_away_holds_up_what_its_policy_says_and_no_more() {
     let mut fleet = Fleet::start(
