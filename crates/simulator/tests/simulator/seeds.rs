@@ -15,6 +15,14 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
         1_000_367,
         "flows did not end while operators looked at all of them every few seconds",
     ),
+    (
+        1_000_193,
+        "a limit that its ledger left without an answer opened, and woke nobody",
+    ),
+    (
+        1_000_480,
+        "a limit that its ledger left without an answer opened, and woke nobody",
+    ),
 ];
 
 /// Seeds of `random_faults`, and what they found.
