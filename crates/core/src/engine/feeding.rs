@@ -48,7 +48,12 @@ impl Engine {
             let counter = &mut self.counter;
             let id = (LimitId::Place(place), counter.policies.version());
             let (appends, actions) = (&mut counter.appends, &mut counter.actions);
+            let was_asking = feed.is_asking();
             let again = feed.refill(now, id, limit, demand, appends, actions);
+            // No answer came in time: it may spend alone for a while.
+            if was_asking && !feed.is_asking() {
+                self.schedule.mark(place);
+            }
             self.schedule.look_at(place, again);
         }
         let counter = &mut self.counter;
@@ -63,6 +68,7 @@ impl Engine {
             let (limit, appends) = (&mut entry.limit, &mut counter.appends);
             let version = counter.policies.version();
             let before = limit.available(now);
+            let was_asking = feed.is_asking();
             let again = feed.refill(
                 now,
                 (LimitId::Account(id), version),
@@ -71,10 +77,12 @@ impl Engine {
                 appends,
                 &mut counter.actions,
             );
-            // What went back is no longer there: its accounts may be shut.
+            // What went back is no longer there: its accounts may be shut. What
+            // it may spend alone, since no answer came in time, opens them.
             let is_less = limit.available(now) < before;
+            let is_alone = was_asking && !feed.is_asking();
             counter.desk.limits.wake_at(id, again);
-            if is_less {
+            if is_less || is_alone {
                 counter.desk.limits.note_changed(id);
             }
         }

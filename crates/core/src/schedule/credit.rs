@@ -11,8 +11,10 @@ use super::place::PlaceId;
 use crate::class::Class;
 use crate::handle::FlowId;
 
-/// What each lower class with waiters earns of every grant, in thousandths.
-const LOWER_CLASS_PERMILLE: u64 = 20;
+/// What each lower class with waiters earns of every grant to a class above it,
+/// in thousandths. It is to be 2 % of all grants, also beside two other classes
+/// that get theirs.
+const LOWER_CLASS_PERMILLE: u64 = 22;
 /// The credit that pays for a cost of 1.
 const CREDIT_OF_ONE: u64 = 1_000;
 

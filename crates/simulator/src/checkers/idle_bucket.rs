@@ -2,8 +2,12 @@
 //!
 //! The world says which messages wait for nothing but limits. If every limit
 //! of such a message would let it pass, none of them granted anything to
-//! others, and one of its buckets is full, for longer than that bucket takes to
+//! others, and all of its buckets are full, for longer than each of them takes to
 //! make two tokens, then a wake was lost.
+//!
+//! A bucket that is not full may hold a message although it has the tokens: it
+//! keeps some for the classes above, and some for flows that come from other
+//! limits. It fills meanwhile, and a full one keeps nothing.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +97,8 @@ impl IdleBucket {
         limits: &[LimitNo],
     ) {
         let mut idle_from = since;
-        let mut full: Option<(LimitNo, Nanos, Nanos)> = None;
+        let mut full: Option<LimitNo> = None;
+        let mut patience = Nanos::ZERO;
         for limit in limits {
             let Some(row) = self.row(*limit) else {
                 return;
@@ -103,17 +108,21 @@ impl IdleBucket {
                 return;
             }
             idle_from = idle_from.max(row.granted_at);
-            if let (Some(since), LimitSpec::TokenBucket { rate, .. }) =
-                (row.meter.full_since(at), &row.spec)
-            {
-                full = Some((*limit, since, rate.time_for(2) + SLACK));
+            if let LimitSpec::TokenBucket { rate, .. } = &row.spec {
+                let Some(full_since) = row.meter.full_since(at) else {
+                    self.clear.remove(&message);
+                    return;
+                };
+                idle_from = idle_from.max(full_since);
+                patience = patience.max(rate.time_for(2) + SLACK);
+                full = Some(*limit);
             }
         }
         idle_from = idle_from.max(*self.clear.entry(message).or_insert(at));
-        let Some((limit, full_since, patience)) = full else {
+        let Some(limit) = full else {
             return;
         };
-        let idle = at.minus(idle_from.max(full_since));
+        let idle = at.minus(idle_from);
         if idle <= patience {
             return;
         }
@@ -261,6 +270,24 @@ mod tests {
         checker.observe(ms(9_000), &waits(2, 8_990, &[0]));
         checker.observe(ms(9_010), &waits(2, 8_990, &[0]));
         assert_eq!(found(&mut checker, ms(9_999)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_bucket_that_is_not_full_may_keep_what_it_has() {
+        let mut checker = checker();
+        limit(&mut checker, 2, &bucket(1, 5));
+        for n in 0..3 {
+            checker.observe(ms(0), &sent(n, 1, &[2]));
+        }
+        // Limit 0 is full. Limit 2 has tokens, and is full from 3,000 on.
+        for at in (0..3_000).step_by(50) {
+            checker.observe(ms(at), &waits(9, 0, &[0, 2]));
+        }
+        assert_eq!(found(&mut checker, ms(3_000)), Vec::<String>::new());
+        for at in (3_000..6_000).step_by(50) {
+            checker.observe(ms(at), &waits(9, 0, &[0, 2]));
+        }
+        assert_eq!(found(&mut checker, ms(9_999)).len(), 1);
     }
 
     #[test]

@@ -15,6 +15,26 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
         1_000_367,
         "flows did not end while operators looked at all of them every few seconds",
     ),
+    (
+        1_000_193,
+        "a limit that its ledger left without an answer opened, and woke nobody",
+    ),
+    (
+        1_000_480,
+        "a limit that its ledger left without an answer opened, and woke nobody",
+    ),
+    (
+        1_000_153,
+        "the checker blamed a full bucket for what another kept for the classes above",
+    ),
+    (
+        1_000_430,
+        "the checker blamed a full bucket for what another kept for those who come",
+    ),
+    (
+        1_001_676,
+        "a lower class got 2 % of what the others were granted, not of all",
+    ),
 ];
 
 /// Seeds of `random_faults`, and what they found.
@@ -124,6 +144,10 @@ const SEEDS: &[(u64, &str)] = &[
     (
         602_419,
         "the checker blamed a clock that drifts for a change of the rate",
+    ),
+    (
+        602_486,
+        "a lower class got 2 % of what the others were granted, not of all",
     ),
 ];
 

@@ -2,6 +2,7 @@
 
 use outflow_core::account::{AccountSpec, Sessions};
 use outflow_core::destination::Destination;
+use outflow_core::engine::Settings;
 use outflow_core::engine::action::Record;
 use outflow_core::engine::command::{Command, PauseId};
 use outflow_core::engine::event::Event;
@@ -10,7 +11,7 @@ use outflow_core::limit::spec::Rate;
 use outflow_core::message::{Head, Seq};
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
-use outflow_core::policy::policy::{Policy, RateOrShare};
+use outflow_core::policy::policy::{Policy, RateOrShare, WhenAway};
 use outflow_core::policy::set::Policies;
 use outflow_core::time::Nanos;
 
@@ -152,4 +153,23 @@ fn what_no_longer_fits_does_not_keep_others_waiting() {
         "given up at once"
     );
     assert_eq!(desk.deliveries.len(), 2, "the next goes");
+}
+
+#[test]
+fn a_limit_that_is_open_while_its_ledger_is_away_opens_when_no_answer_comes() {
+    let mut policy = Policy::new(to("google"));
+    policy.rate = Some(RateOrShare::Rate(Rate::per_second(10)));
+    policy.when_away = Some(WhenAway::Open);
+    let settings = Settings {
+        leased: true,
+        ..Settings::default()
+    };
+    let mut desk = Desk::with_settings(settings, with(policy));
+    desk.set_account(roomy());
+    let flow = desk.flow("google");
+    desk.queue(flow, 1..=3);
+    desk.pass(Nanos::from_millis(299));
+    assert!(desk.deliveries.is_empty(), "the ledger may still answer");
+    desk.pass(Nanos::from_millis(1));
+    assert_eq!(desk.sent(), [1, 2, 3]);
 }
