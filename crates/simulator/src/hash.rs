@@ -157,7 +157,6 @@ impl Observer for TraceHash {
                 self.limits(limits);
             }
             Trace::Moved { message, flow } => self.numbers([26, message, u64::from(flow)]),
-            Trace::Hastened { message } => self.numbers([28, message]),
             Trace::Operated { holds } => self.numbers([27, u64::from(holds)]),
             Trace::Restarted { node } => self.numbers([13, u64::from(node)]),
             // Probes and gauges look at a run and must not change what it is.

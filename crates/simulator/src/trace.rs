@@ -89,11 +89,6 @@ pub enum Trace<'a> {
         /// To which flow.
         flow: FlowNo,
     },
-    /// An operator wants a message tried at once, whatever time it waits for.
-    Hastened {
-        /// Which.
-        message: MessageNo,
-    },
     /// An operator did something.
     Operated {
         /// Pauses in force and accounts taken out from now on.

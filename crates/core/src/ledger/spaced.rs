@@ -62,8 +62,39 @@ impl Spacing {
         self.rate.time_for(u64::from(cost))
     }
 
+    /// What is left of a pause under other terms, if so much was left under
+    /// `old`: as many tokens accrue in it. A raised rate does not make up for the
+    /// part that has passed.
+    pub fn left_of(&self, old: &Self, left: Nanos) -> Nanos {
+        let tokens = u128::from(left.0) * u128::from(old.rate.count);
+        let left = tokens.saturating_mul(u128::from(self.rate.per.0));
+        let unit = u128::from(old.rate.per.0) * u128::from(self.rate.count);
+        let left = left.div_ceil(unit.max(1));
+        Nanos(u64::try_from(left).unwrap_or(u64::MAX))
+    }
+
     /// By how much somebody who was refused after `others` comes after them.
     pub fn after_others(settings: &Settings, others: u32) -> Nanos {
         Nanos(settings.round_trip.0 / 8).times(u64::from(others))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_goes_on_where_it_was_under_another_rate() {
+        let per_second = |count| {
+            spacing(Rate {
+                count,
+                per: Nanos::from_secs(1),
+            })
+        };
+        let (slow, fast) = (per_second(5), per_second(50));
+        let left = Nanos::from_millis(100);
+        assert_eq!(fast.left_of(&slow, left), Nanos::from_millis(10));
+        assert_eq!(slow.left_of(&fast, left), Nanos::from_secs(1));
+        assert_eq!(slow.left_of(&slow, left), left);
     }
 }

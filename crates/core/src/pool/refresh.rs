@@ -171,7 +171,8 @@ impl Pool {
         let urgent_gained = self.urgent.set(col.0, urgent) && urgent;
         let waiting_gained = self.waiting.set(col.0, waiting) && waiting;
         let may_open = !self.room.is_empty() || !self.full.is_empty();
-        let waits_gained = short && before.is_empty() && !demand.is_empty();
+        let demand_gained = before.is_empty() && !demand.is_empty();
+        let waits_gained = short && demand_gained;
         let gained = short_gained || urgent_gained || waits_gained || waiting_gained;
         if gained && may_open {
             self.connecting.mark_col(col);
@@ -181,6 +182,8 @@ impl Pool {
         }
         if waiting_gained {
             self.began_to_wait.push(col);
+        }
+        if waiting_gained || demand_gained {
             self.ask_site(col);
         }
     }

@@ -115,15 +115,20 @@ impl Pool {
         others.filter(move |other| *other != col)
     }
 
+    /// Whether a lane has more messages than idle sessions. Unlike a lane that
+    /// waits for one to be opened, it may have as many on their way: those may
+    /// take long, and one that is idle serves at once.
+    fn lacks_idle(&self, col: Col) -> bool {
+        let lane = self.lane(col);
+        !lane.demand.is_empty() && lane.waiting > lane.counts.idle
+    }
+
     /// A session of a lane came free: another lane of the destination gets it if
     /// it waits and has had less, or if its own has no message. Whether it did.
     pub(super) fn give_to_site(&mut self, row: Row, col: Col) -> bool {
-        if self.waiting.is_empty() {
-            return false;
-        }
         let waiting = self
             .others_of_site(col)
-            .filter(|other| self.waiting.contains(other.0) && self.could_use_session(row, *other));
+            .filter(|other| self.lacks_idle(*other) && self.could_use_session(row, *other));
         let Some(other) = waiting.min_by_key(|other| self.start_tag(*other)) else {
             return false;
         };
@@ -144,11 +149,15 @@ impl Pool {
         let Some(other) = self.others_of_site(col).find(spare) else {
             return;
         };
-        for row in (0..self.accounts.len() as u32).map(Row) {
-            if !self.account(row).is_relay() && self.could_use_session(row, col) {
-                while self.lane(col).counts.idle < self.lane(col).waiting
-                    && self.hand_over(row, other, col)
-                {}
+        // Those first whose accounts have tokens.
+        for has_tokens in [true, false] {
+            for row in (0..self.accounts.len() as u32).map(Row) {
+                let account = self.account(row);
+                let serves = !account.supply.and(self.lane(col).demand).is_empty();
+                let meant = serves == has_tokens && !account.is_relay();
+                if meant && self.could_use_session(row, col) {
+                    while self.lacks_idle(col) && self.hand_over(row, other, col) {}
+                }
             }
         }
     }
@@ -157,7 +166,7 @@ impl Pool {
     /// destination that wait.
     pub(super) fn offer_to_site(&mut self, col: Col) {
         let others = self.others_of_site(col);
-        let waiting: Vec<Col> = others.filter(|it| self.waiting.contains(it.0)).collect();
+        let waiting: Vec<Col> = others.filter(|it| self.lacks_idle(*it)).collect();
         for other in waiting {
             self.ask_site(other);
         }

@@ -200,10 +200,10 @@ impl Pool {
     /// look whether another wants them.
     pub(super) fn offer_idle(&mut self, col: Col) {
         self.spared += 1;
+        self.offer_to_site(col);
         if self.waiting.is_empty() {
             return;
         }
-        self.offer_to_site(col);
         for at in 0..self.full.len_words() {
             let mut rows = self.full.word(at) & !self.lane(col).bits.opens(at);
             while rows != 0 {

@@ -17,7 +17,9 @@ use super::settings::{ClassMask, SessionKind};
 pub struct Carrier {
     /// Which.
     pub account: AccountId,
-    /// Whether it may open one, as soon as there is room for it.
+    /// Whether it may open one, as soon as there is room for it, and would:
+    /// while as many are on their way as messages wait, one more to the same
+    /// far end brings nothing.
     pub may_connect: bool,
 }
 
@@ -91,7 +93,7 @@ impl Pool {
             };
         }
         let most = most.min(far_end.map_or(u32::MAX, |it| it.cap));
-        let is_reached = lane.reach == Reach::Open;
+        let is_reached = lane.reach == Reach::Open && lane.waiting > lane.coming();
         (classes, may_connect && is_reached && there < most)
     }
 }

@@ -37,7 +37,7 @@ elseif state.kind == 'bucket' then
   end
 elseif state.kind == 'runs' then
   local ends_at = number(state.ends_at) + math.ceil(cost * number(state.interval))
-  full_at = math.max(now, ends_at) + fill
+  full_at = math.max(now, ends_at, number(state.not_before)) + fill
 else
   full_at = now + longest + fill
 end

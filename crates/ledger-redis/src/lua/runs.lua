@@ -14,13 +14,20 @@ if refusal then
 end
 local now = clock.now
 
-local ends_at, tokens = clock.start + longest, 0
+local ends_at, tokens, not_before = clock.start + longest, 0, 0
 if state.kind == 'runs' then
   tokens = number(state.tokens)
   if number(state.epoch) == clock.epoch then
     ends_at = number(state.ends_at)
   else
     ends_at = math.max(ends_at, number(state.ends_at))
+  end
+  -- What is left of the pause under other numbers is left in tokens.
+  local old, before = number(state.interval), number(state.overlap)
+  not_before = number(state.not_before)
+  local left = math.max(ends_at + old * least - before, not_before) - now
+  if (old ~= interval or before ~= overlap) and old > 0 and left > 0 then
+    not_before = now + math.ceil(left * interval / old)
   end
 elseif state.kind == 'bucket' and number(state.epoch) == clock.epoch then
   ends_at = now + number(state.life)
@@ -54,12 +61,12 @@ local function save(free_at)
   end
   write(KEYS[2], clock, state, free_at, {
     'kind', 'runs', 'version', ARGV[1], 'cost', ARGV[2], 'interval', ARGV[4],
-    'overlap', ARGV[6], 'ends_at', ends_at, 'tokens', tokens,
+    'overlap', ARGV[6], 'ends_at', ends_at, 'not_before', not_before, 'tokens', tokens,
     'waiting', table.concat(waiting, ' '),
   })
 end
 
-local free_at = ends_at + pause - overlap
+local free_at = math.max(ends_at + pause - overlap, not_before)
 local mine_at = free_at + step * (place - 1)
 if now < mine_at then
   if not queue[place] or queue[place][2] ~= node then
@@ -81,6 +88,6 @@ end
 tokens = math.max(math.min(math.max(wanted, grown), run_max), least)
 local life = math.floor(life_min + gap * (tokens - least))
 -- A node's clock may run slow by a thousandth.
-ends_at = now + math.ceil(life * 1.001) + 1
+ends_at, not_before = now + math.ceil(life * 1.001) + 1, 0
 save(ends_at + pause)
 return reply(clock, 'leased', tokens, life)

@@ -110,11 +110,6 @@ impl Observer for Expiry {
                 };
                 self.times.insert(message, times);
             }
-            Trace::Hastened { message } => {
-                if let Some(times) = self.times.get_mut(&message) {
-                    times.due = times.due.min(at);
-                }
-            }
             Trace::Dispatched { message, .. } => self.sent(at, message),
             Trace::Replied { message, .. } => {
                 if let Some(times) = self.times.get_mut(&message) {

@@ -25,6 +25,9 @@ use crate::trace::{
 /// connect.
 const GRACE: Nanos = Nanos::from_secs(1);
 
+/// How a connection helps that leads elsewhere.
+const MAKE_WAY: &str = "make way for";
+
 /// A destination, numbered from 0.
 type DestinationNo = usize;
 
@@ -66,10 +69,14 @@ struct Queue {
 }
 
 /// Since when a message has lacked a session at every probe.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Lack {
     since: Nanos,
+    /// When it was last probed.
+    at: Nanos,
     probe: u64,
+    /// For how long, of this, each account might connect for it.
+    might_connect: BTreeMap<u32, Nanos>,
 }
 
 /// See the module.
@@ -192,13 +199,23 @@ impl WorkConserving {
 
     fn lacks(&mut self, at: Nanos, node: NodeNo, message: MessageNo, carriers: &[(u32, bool)]) {
         let probe = self.probes.get(&node).copied().unwrap_or(0);
-        let lack = Lack { since: at, probe };
-        let known = self.lacks.entry((node, message)).or_insert(lack);
+        let lack = Lack {
+            since: at,
+            at,
+            probe,
+            might_connect: BTreeMap::new(),
+        };
+        let known = self.lacks.entry((node, message)).or_insert(lack.clone());
         if known.probe + 1 < probe {
-            known.since = at;
+            *known = lack.clone();
         }
-        known.probe = probe;
-        let since = known.since;
+        let passed = at.minus(known.at);
+        (known.at, known.probe) = (at, probe);
+        for (account, _) in carriers.iter().filter(|(_, may_connect)| *may_connect) {
+            let so_far = known.might_connect.entry(*account).or_default();
+            *so_far = *so_far + passed;
+        }
+        let (since, might_connect) = (known.since, known.might_connect.clone());
         let flow = self.messages.get(message as usize).map(|it| it.flow);
         let Some(to) = flow.and_then(|flow| self.destination_of(flow)) else {
             return;
@@ -211,7 +228,13 @@ impl WorkConserving {
                 .accounts
                 .get(account)
                 .map_or(Nanos::ZERO, |it| it.slowest);
-            let waited = at.minus(since.max(idle));
+            let mut waited = at.minus(since.max(idle));
+            if could == MAKE_WAY {
+                // Between two tries of a far end that cannot be reached nothing
+                // is to be connected.
+                let might = might_connect.get(account).copied().unwrap_or_default();
+                waited = waited.min(might);
+            }
             if waited > GRACE + slowest.times(2) {
                 self.lacks.insert((node, message), lack);
                 self.findings.add(at, || {
@@ -247,7 +270,7 @@ impl WorkConserving {
             }
             let queue = self.queues.get(it.to)?;
             let is_spare = is_at_cap && may_connect && queue.messages == 0;
-            is_spare.then_some(("make way for", idle.max(queue.empty_since)))
+            is_spare.then_some((MAKE_WAY, idle.max(queue.empty_since)))
         });
         helps.min_by_key(|(_, idle)| *idle)
     }
@@ -429,6 +452,24 @@ mod tests {
         lacks(&mut checker, 6_000, 6_100, true);
         let found = found(&mut checker, ms(9_000));
         assert!(found[0].contains("could make way for it"), "{found:?}");
+    }
+
+    #[test]
+    fn time_in_which_nobody_may_connect_does_not_count() {
+        let mut checker = checker(false);
+        checker.observe(ms(200), &sent(0, 1, &[]));
+        checker.observe(ms(200), &settled(0, State::Delivered));
+        for at in (300..6_000).step_by(1_000) {
+            lacks(&mut checker, at, at + 900, false);
+            lacks(&mut checker, at + 900, at + 1_000, true);
+        }
+        assert_eq!(found(&mut checker, ms(6_300)), Vec::<String>::new());
+        // In sum it does.
+        for at in (6_300..20_300).step_by(1_000) {
+            lacks(&mut checker, at, at + 500, false);
+            lacks(&mut checker, at + 500, at + 1_000, true);
+        }
+        assert!(!found(&mut checker, ms(30_000)).is_empty());
     }
 
     #[test]

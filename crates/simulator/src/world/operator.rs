@@ -95,9 +95,6 @@ impl<O: Observer> World<'_, O> {
             && let Ok(matches) = read_match(&retry.matches)
         {
             self.bulk(&Bulk::Retry, &matches);
-            for (message, _) in self.meant(&matches) {
-                self.tell(&Trace::Hastened { message });
-            }
         }
         if let Some(relocate) = &action.relocate
             && let Ok(matches) = read_match(&relocate.matches)

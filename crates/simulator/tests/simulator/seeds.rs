@@ -35,6 +35,34 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
         1_001_676,
         "a lower class got 2 % of what the others were granted, not of all",
     ),
+    (
+        1_000_686,
+        "a retry by an operator sent what its submitter had put off",
+    ),
+    (
+        1_000_696,
+        "a retry by an operator sent what its submitter had put off",
+    ),
+    (
+        1_001_695,
+        "a retry by an operator sent what its submitter had put off",
+    ),
+    (
+        1_000_398,
+        "a ledger shortened a gap that had passed when the rate of a spaced limit was raised",
+    ),
+    (
+        1_001_783,
+        "a lane whose connects hung got no idle session of its destination's other lane",
+    ),
+    (
+        1_001_788,
+        "a lane whose connects hung got no idle session of its destination's other lane",
+    ),
+    (
+        1_000_862,
+        "the checker wanted more connects to a far end that lets them hang",
+    ),
 ];
 
 /// Seeds of `random_faults`, and what they found.
@@ -148,6 +176,14 @@ const SEEDS: &[(u64, &str)] = &[
     (
         602_486,
         "a lower class got 2 % of what the others were granted, not of all",
+    ),
+    (
+        602_140,
+        "the checker wanted more connects to a far end that lets them hang",
+    ),
+    (
+        602_692,
+        "the checker counted the time between two connects that failed",
     ),
 ];
 

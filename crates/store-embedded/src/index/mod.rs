@@ -53,6 +53,8 @@ const EXPIRY_GRAIN: Nanos = Nanos::from_millis(100);
 pub struct More {
     /// When it is, or was, to be sent, if it was put off.
     pub due_at: Option<Wall>,
+    /// It was put off since it was accepted; else its time is the submitter's.
+    pub is_deferred: bool,
     /// The last deferral in the journal; nowhere if there is none.
     pub latest: Place,
     pub tried: Tried,
@@ -192,6 +194,7 @@ impl Index {
         let cost = u32::from(slot.cost);
         Some(self.more.entry(seq).or_insert(More {
             due_at: None,
+            is_deferred: false,
             latest: Place::NONE,
             tried: Tried::default(),
             cost,

@@ -228,7 +228,8 @@ impl Index {
         slot.flags.records() > 0 || flow.is_some_and(|flow| flow.records > 0)
     }
 
-    /// Messages that wait for their time are due now.
+    /// Messages that were put off are due now. A time that the submitter gave
+    /// stands.
     fn hasten(&mut self, at: Wall, flow: FlowId, which: Hasten) {
         let seqs: Vec<Seq> = match which {
             Hasten::One(seq) => vec![seq],
@@ -240,10 +241,10 @@ impl Index {
         };
         for seq in seqs {
             let is_meant = |slot: &Slot| slot.stand == Stand::Later && slot.flow() == flow;
-            if self.slots.get(seq).is_some_and(is_meant) {
-                if let Some(more) = self.more_mut(seq) {
-                    more.due_at = Some(at);
-                }
+            if self.slots.get(seq).is_some_and(is_meant)
+                && let Some(more) = self.more_mut(seq).filter(|more| more.is_deferred)
+            {
+                more.due_at = Some(at);
                 self.queue(seq, false);
             }
         }
@@ -281,6 +282,7 @@ impl Index {
             return;
         };
         more.due_at = Some(until);
+        more.is_deferred = true;
         more.latest = place;
         if let Some(attempt) = attempt {
             more.tried = Tried {

@@ -19,6 +19,7 @@ use outflow_core::time::Wall;
 use super::keys::Remembered;
 use super::slots::{Slot, Stamp, Stand};
 use super::{Flow, Index, Reserved};
+use crate::journal::codec::In;
 use crate::journal::entry::{Entry, Tried, Written};
 use crate::journal::place::Place;
 use crate::journal::words;
@@ -29,8 +30,19 @@ impl Index {
         match entry {
             Entry::Flow { flow, key } => self.open(flow, Arc::new(key), place),
             Entry::Message(message) => self.replay_message(&message, None, place),
-            Entry::Kept { message, tried, .. } => {
+            Entry::Kept {
+                message,
+                tried,
+                events,
+            } => {
                 self.replay_message(&message, Some(tried), place);
+                let is_put_off = message.due_at.is_some();
+                if is_put_off
+                    && (tried.attempts > 0 || was_deferred(events))
+                    && let Some(more) = self.more_mut(message.seq)
+                {
+                    more.is_deferred = true;
+                }
             }
             Entry::Deferral {
                 seq, until, tried, ..
@@ -181,6 +193,7 @@ impl Index {
         }
         if let Some(more) = self.more_mut(seq) {
             more.due_at = Some(until);
+            more.is_deferred = true;
             more.latest = place;
             more.tried = tried.unwrap_or(more.tried);
         }
@@ -198,7 +211,7 @@ impl Index {
             let slot = self.live(seq).filter(|slot| slot.flow() == flow);
             let due_at = slot.and_then(|slot| self.more(seq, slot)?.due_at);
             if due_at.is_some_and(|due_at| due_at > at)
-                && let Some(more) = self.more_mut(seq)
+                && let Some(more) = self.more_mut(seq).filter(|more| more.is_deferred)
             {
                 more.due_at = Some(at);
             }
@@ -280,4 +293,10 @@ impl Index {
             }
         }
     }
+}
+
+/// Whether a deferral is among what happened to a message.
+fn was_deferred(events: In<'_>) -> bool {
+    let events = words::read_happenings(events).unwrap_or_default();
+    events.iter().any(|it| it.what == "deferred")
 }

@@ -233,3 +233,56 @@ fn lanes_of_one_destination_share_sessions() {
     assert!((2..=4).contains(&of_x), "{served:?}");
     assert_eq!((pool.next_open(ms(9)), pool.next_close()), (None, None));
 }
+
+/// A far end may let connects hang: one that is on its way is no reason to
+/// leave an idle session of the same destination alone.
+#[test]
+fn a_lane_of_the_same_destination_gets_what_is_idle_while_its_own_opens() {
+    let mut pool = pool(2, 1);
+    pool.add_lane_beside(Y, Some(1), Some(X));
+    pool.set_backlog(Y, NORMAL, 1);
+    let (_, _, opened) = pool.next_open(ms(0)).expect("there is room");
+    assert_eq!(opened, Y);
+    pool.set_backlog(Y, ClassMask::NONE, 0);
+    let idle = open(&mut pool, X, ms(1));
+    pool.set_backlog(Y, NORMAL, 1);
+    pool.check();
+    assert_eq!(pool.next_match(), Some((A, Y, Class::Normal)));
+    assert_eq!(
+        pool.take_from(ms(2), A, Y, Class::Normal, 1),
+        Some(idle),
+        "the session of the other lane"
+    );
+}
+
+/// The same if it waited first, and the other lane then has no more messages.
+#[test]
+fn a_lane_that_has_no_more_messages_gives_to_one_whose_sessions_open() {
+    let mut pool = pool(2, 1);
+    pool.add_lane_beside(Y, Some(1), Some(X));
+    let idle = open(&mut pool, X, ms(0));
+    pool.set_ready(A, ClassMask::NONE);
+    pool.set_backlog(X, NORMAL, 1);
+    pool.set_backlog(Y, NORMAL, 1);
+    let (_, _, opened) = pool.next_open(ms(1)).expect("there is room");
+    assert_eq!(opened, Y);
+    pool.set_backlog(X, ClassMask::NONE, 0);
+    pool.set_ready(A, ClassMask::ALL);
+    pool.check();
+    assert_eq!(pool.next_match(), Some((A, Y, Class::Normal)));
+    assert_eq!(pool.take_from(ms(2), A, Y, Class::Normal, 1), Some(idle));
+}
+
+/// Whoever watches that nothing is idle beside a message must not ask for more
+/// connects than messages wait.
+#[test]
+fn no_further_session_is_wanted_while_one_is_on_its_way_for_each_message() {
+    let mut pool = pool(3, 1);
+    pool.set_backlog(X, NORMAL, 2);
+    let wants_more = |pool: &Pool| pool.carriers(X).1.iter().any(|it| it.may_connect);
+    for _ in 0..2 {
+        assert!(wants_more(&pool));
+        assert!(pool.next_open(ms(0)).is_some());
+    }
+    assert!(!wants_more(&pool));
+}

@@ -17,6 +17,7 @@ pub(super) fn cases<H: Harness>() -> Vec<Case<H>> {
         ("quotas hold for all", quotas_hold_for_all),
         ("large costs count", large_costs_count),
         ("changed numbers hold", changed_numbers_hold),
+        ("a raised rate keeps the gap", a_raised_rate_keeps_the_gap),
         ("lost state is no fresh burst", lost_state_is_no_fresh_burst),
         (
             "what can never fit is refused",
@@ -135,6 +136,27 @@ fn changed_numbers_hold<H: Harness>(make: &dyn Fn() -> H) {
         let kept = guarantee::check(&after, &since);
         assert_eq!(kept, Ok(()), "{after:?} is exceeded after a change");
         assert!(!since.is_empty(), "{after:?} lets nothing through");
+    }
+}
+
+/// The rate over the gap in which it is raised makes up one token: only what is
+/// left of the gap gets shorter.
+fn a_raised_rate_keeps_the_gap<H: Harness>(make: &dyn Fn() -> H) {
+    const TOKEN: u64 = 1_000_000_000;
+    let (before, after) = (spec("5/s spaced"), spec("50/s spaced"));
+    for late in (0..200).step_by(40) {
+        let mut fleet = Fleet::new(make(), &before, 3);
+        fleet.run(Nanos::from_millis(2_000 + late));
+        let changed_at = fleet.harness.now().mono;
+        fleet.reconfigure(&after);
+        fleet.run(Nanos::from_secs(1));
+        let uses = fleet.uses.iter().map(|it| it.mono);
+        let last = uses.clone().filter(|at| *at < changed_at).max();
+        let first = uses.filter(|at| *at >= changed_at).min();
+        let (last, first) = (last.expect("some went"), first.expect("more went"));
+        let accrued = changed_at.since(last).0 * 5 + first.since(changed_at).0 * 50;
+        // Whole nanoseconds.
+        assert!(accrued + 100 >= TOKEN, "{late}: {accrued} of a token");
     }
 }
 

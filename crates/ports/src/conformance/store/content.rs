@@ -29,6 +29,10 @@ pub(super) fn cases<H: Harness>() -> Vec<Case<H>> {
         ("haste makes due", haste_makes_due),
         ("haste outlives a crash", haste_outlives_a_crash),
         (
+            "haste leaves the submitter's time",
+            haste_leaves_the_submitters_time,
+        ),
+        (
             "a dead letter stays until forgotten",
             a_dead_letter_stays_until_forgotten,
         ),
@@ -297,6 +301,35 @@ fn haste_outlives_a_crash<H: Harness>(make: &dyn Fn() -> H) {
     let mut due = bench.drain(FLOW);
     due.sort_unstable();
     assert_eq!(Some(due.as_slice()), seqs.get(..2), "those");
+}
+
+fn haste_leaves_the_submitters_time<H: Harness>(make: &dyn Fn() -> H) {
+    let mut bench = begin(make);
+    bench.open(FLOW);
+    let later = NewMessage {
+        not_before: Some(bench.in_secs(60)),
+        ..plain(FLOW)
+    };
+    let seq = bench.accept(vec![later]).first().copied();
+    let seq = seq.expect("one was accepted");
+    for which in [Hasten::One(seq), Hasten::Through(seq)] {
+        bench.commit(Record::Hastened { flow: FLOW, which });
+        bench.pass(Nanos::from_secs(1));
+        assert!(bench.drain(FLOW).is_empty(), "its sender said when");
+    }
+    bench.restart();
+    assert!(bench.drain(FLOW).is_empty(), "also over a crash");
+    bench.pass(Nanos::from_secs(60));
+    assert_eq!(bench.drain(FLOW), [seq], "then it goes");
+    // Once it was put off, its time is ours.
+    let until = bench.in_secs(3_600);
+    bench.commit(deferral(FLOW, seq, until));
+    bench.take_announced(FLOW);
+    let which = Hasten::One(seq);
+    bench.commit(Record::Hastened { flow: FLOW, which });
+    bench.wait("the message to be due", |bench| {
+        (bench.take_announced(FLOW) == (0, 1)).then_some(())
+    });
 }
 
 fn a_dead_letter_stays_until_forgotten<H: Harness>(make: &dyn Fn() -> H) {

@@ -180,7 +180,7 @@ impl Counter {
                 Count::Leases { algorithm, leasing }
             }
             (Some(Count::Runs(mut runs)), Terms::Runs(spacing)) => {
-                runs.spacing = spacing;
+                runs.change(now.mono, spacing, self.cost);
                 Count::Runs(runs)
             }
             (Some(Count::Leases { leasing, .. }), Terms::Runs(spacing)) => {

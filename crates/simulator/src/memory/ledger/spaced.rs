@@ -12,6 +12,8 @@ pub(super) struct Runs {
     pub spacing: Spacing,
     /// The end of the last run's use.
     ends_at: Mono,
+    /// The next may not begin before this: the numbers changed in the pause.
+    not_before: Mono,
     /// The size of the last run.
     pub tokens: u32,
     /// How many were refused since it began.
@@ -24,9 +26,19 @@ impl Runs {
         Self {
             spacing,
             ends_at,
+            not_before: Mono(0),
             tokens: 0,
             refused: 0,
         }
+    }
+
+    /// Goes on under other terms.
+    pub fn change(&mut self, now: Mono, spacing: Spacing, cost: u32) {
+        let left = self.free_at(cost).since(now);
+        if spacing != self.spacing && left > Nanos::ZERO {
+            self.not_before = now + spacing.left_of(&self.spacing, left);
+        }
+        self.spacing = spacing;
     }
 
     /// When the next run may begin.
@@ -34,7 +46,8 @@ impl Runs {
         if self.ends_at == Mono(0) {
             return self.ends_at;
         }
-        self.ends_at + self.spacing.pause(cost) - self.spacing.overlap
+        let free_at = self.ends_at + self.spacing.pause(cost) - self.spacing.overlap;
+        free_at.max(self.not_before)
     }
 
     /// Leases the next run, if it is time. `cost` is the largest.
@@ -56,6 +69,7 @@ impl Runs {
         self.tokens = tokens;
         self.refused = 0;
         self.ends_at = now + paid(life);
+        self.not_before = Mono(0);
         LeaseAnswer::Leased {
             tokens,
             life,

@@ -156,6 +156,7 @@ impl Image {
             head,
             flow: message.flow,
             due_at: not_before,
+            is_deferred: false,
             key: message.idempotency_key.clone(),
             content: Content {
                 envelope: Arc::clone(&message.envelope),

@@ -116,7 +116,8 @@ impl Image {
         }
     }
 
-    /// Messages that wait for their time are due now.
+    /// Messages that were put off are due now. A time that the submitter gave
+    /// stands.
     fn hasten(&mut self, now: Wall, flow: FlowId, which: Hasten) {
         let slots: Vec<Slot> = match which {
             Hasten::One(seq) => self.slab.find(seq).into_iter().collect(),
@@ -133,7 +134,7 @@ impl Image {
                 Hasten::One(_) => true,
                 Hasten::Through(through) => entry.head.seq <= through,
             };
-            if meant && entry.place == Place::Later && entry.flow == flow {
+            if meant && entry.is_deferred && entry.place == Place::Later && entry.flow == flow {
                 entry.due_at = Some(now);
                 self.queue(slot, false);
             }
@@ -165,6 +166,7 @@ impl Image {
             return;
         };
         entry.due_at = Some(until);
+        entry.is_deferred = true;
         if let Some(attempt) = attempt {
             entry.head.first_attempt_at = attempt.first_attempt_at;
             entry.head.attempts = attempt.attempts;

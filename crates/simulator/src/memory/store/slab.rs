@@ -62,6 +62,8 @@ pub(super) struct Entry {
     pub head: Head,
     pub flow: FlowId,
     pub due_at: Option<Wall>,
+    /// It was put off since it was accepted; else its time is the submitter's.
+    pub is_deferred: bool,
     pub key: Option<Arc<str>>,
     pub content: Content,
     /// ... and what a crash forgets.
