@@ -4,6 +4,11 @@
 //! an arena for each thread: 70 of 600 MB with 5 million messages queued. Other
 //! allocators were no better (ADR 10).
 //!
+//! It never gives the free end of such an arena back when asked to, only when
+//! something large is freed there, and it asks for ever more (up to 64 MB for
+//! each of 16 arenas) the larger the pieces were that it saw. So it is told what
+//! is large.
+//!
 //! What a crowd of flows needed becomes free bit by bit after it is gone, when
 //! the process does not grow any more: so it is looked again while it rests.
 
@@ -19,6 +24,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// needs memory at that moment for some milliseconds.
 const WORTH_KB: u64 = 32 * 1024;
 
+/// Pieces of memory from this size on are large. Those of single messages and of
+/// most requests are not.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LARGE: libc::c_int = 1024 * 1024;
 /// Less time at work than this between two looks is rest.
 const REST: Duration = Duration::from_millis(250);
 /// After how many looks at rest, one after the other, memory is given back. Then
@@ -116,6 +125,22 @@ fn trim() {
         libc::malloc_trim(0);
     }
 }
+
+/// Says from what size on memory goes back at once. To be called once, before
+/// there are other threads.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "nothing else tells the C library")]
+pub fn set_large() {
+    // SAFETY: it takes no pointer; it changes when memory is given back, and
+    // nothing of what is in use.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, LARGE);
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn set_large() {}
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn trim() {}
