@@ -72,6 +72,7 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
         }
         return ExitCode::from(2);
     }
+    memory::set_large();
     let mut server = match Server::start(&settings, io::stderr()) {
         Ok(server) => server,
         Err(error) => {

@@ -9,6 +9,7 @@ use super::pair::ByPair;
 use super::permits::Permit;
 use crate::account::AccountSpec;
 use crate::flow::FlowKey;
+use crate::free_numbers::FreeNumbers;
 use crate::handle::{AccountId, LaneId};
 use crate::name::Name;
 use crate::outcome::{Outcome, ReplyClass, ReplyScope, Verdict};
@@ -20,7 +21,7 @@ use crate::reply::Reply;
 use crate::tally::{Counter, Tallies, Tally, TallyRef};
 use crate::time::{Mono, Nanos, Now};
 
-/// Keys that are counted apart; about 5 KB each.
+/// Keys that are counted apart; about 5 KB each, less of those heard of once.
 const KEYS_MAX: usize = 4_096;
 
 /// Pairs of an account and a destination that are counted apart.
@@ -148,6 +149,10 @@ impl Counts {
     /// A lane is gone: its number may be that of another soon.
     pub fn remove_lane(&mut self, lane: LaneId) {
         self.places.remove_lane(lane);
+        if let Some(known) = self.lanes.get_mut(lane.index()) {
+            *known = None;
+        }
+        FreeNumbers::cut(&mut self.lanes, 0, Option::is_none);
     }
 
     /// All keys and their counts, in order.

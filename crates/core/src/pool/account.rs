@@ -144,6 +144,9 @@ impl Account {
     pub fn set_site_live(&mut self, site: u32, live: u32) {
         let at = site as usize;
         if self.sites.len() <= at {
+            if live == 0 {
+                return;
+            }
             self.sites.resize(at + 1, 0);
         }
         if let Some(slot) = self.sites.get_mut(at) {

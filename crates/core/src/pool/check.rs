@@ -6,7 +6,7 @@ use crate::time::Mono;
 use super::Pool;
 use super::lane::Rich;
 use super::pair::Opens;
-use super::place::{Col, PairNo, Row};
+use super::place::{Col, Row};
 use super::session::State;
 use super::settings::ClassMask;
 use super::stats::Counts;
@@ -49,12 +49,14 @@ impl Pool {
         let wants = self.lanes.iter().map(|lane| lane.demand);
         let wanted = wants.fold(ClassMask::NONE, ClassMask::or);
         assert_eq!(wanted, self.wanted(), "what the lanes want");
-        let free: Vec<PairNo> = self.free_pairs.clone();
         for ((counts, pair), no) in pairs.iter().zip(&self.pairs).zip(0..) {
-            if !free.contains(&PairNo(no)) {
+            let listed = self.free_pairs.count(no);
+            assert_eq!(listed, usize::from(pair.is_free), "pair {no} is free once");
+            if !pair.is_free {
                 assert_eq!(*counts, pair.counts, "sessions of pair {no}");
             }
         }
+        assert_eq!(self.tags.len(), self.lanes.len(), "a tag for each column");
     }
 
     fn check_account(&self, row: Row) {

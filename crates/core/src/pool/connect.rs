@@ -40,7 +40,10 @@ impl Pool {
     /// rate says now before asking again.
     pub fn next_open(&mut self, now: Mono) -> Option<(SessionId, AccountId, LaneId)> {
         while let Some(col) = self.began_to_wait.pop() {
-            self.lane_mut(col).waits_since = now;
+            // It may be gone, and its column with it.
+            if let Some(lane) = self.lanes.get_mut(col.index()) {
+                lane.waits_since = now;
+            }
         }
         while let Some((row, col)) = self.freed.pop_front() {
             let wanted = self.room.contains(row.0) && self.short.contains(col.0);

@@ -77,6 +77,11 @@ impl Marks {
         self.cols.clear();
     }
 
+    /// Whether a search is due for a column.
+    pub fn has_col(&self, col: Col) -> bool {
+        self.cols.members.contains(col.0)
+    }
+
     #[cfg(any(test, debug_assertions))]
     pub fn covers(&self, row: Row, col: Col) -> bool {
         self.rows.members.contains(row.0) || self.cols.members.contains(col.0)

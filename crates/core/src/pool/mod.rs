@@ -58,6 +58,7 @@ use crate::time::Mono;
 
 use self::account::Account;
 use self::bits::{Bits, ClassBits, PairBits};
+use self::far_end::FarEnd;
 use self::lane::Lane;
 use self::mark::Marks;
 use self::pair::{Opens, Pair};
@@ -83,10 +84,11 @@ pub struct Pool {
     /// Columns that are a lane's.
     lanes_used: usize,
     pairs: Vec<Pair>,
-    free_pairs: Vec<PairNo>,
+    free_pairs: FreeNumbers,
     sessions: Sessions,
     /// Lanes of one destination, which share the cap per destination.
     sites: Vec<Vec<Col>>,
+    free_sites: FreeNumbers,
     sizes: Sizes,
     /// How many lanes have a demand, by class.
     wanting: [u32; Class::COUNT],
@@ -255,6 +257,7 @@ impl Pool {
             });
         }
         self.free_col_if_done(col);
+        self.cut();
     }
 
     fn change_caps(&mut self, row: Row, caps: SessionCaps) {
@@ -321,8 +324,9 @@ impl Pool {
         self.put_bits(row, col, ClassMask::NONE, Opens::No);
         if let Some(pair) = self.account(row).pair(col.index()) {
             self.account_mut(row).put_pair(col.index(), None);
-            self.pair_mut(pair).far_end.backoff_until = None;
-            self.free_pairs.push(pair);
+            let gone = self.pair_mut(pair);
+            (gone.is_free, gone.far_end) = (true, FarEnd::default());
+            self.free_pairs.give(pair.0);
         }
     }
 
@@ -376,16 +380,12 @@ impl Pool {
         }
         let (able, opens) = self.unmet(row, col);
         let fresh = Pair::new(row, col, able, opens);
-        let no = match self.free_pairs.pop() {
-            Some(no) => {
-                *self.pair_mut(no) = fresh;
-                no
-            }
-            None => {
-                self.pairs.push(fresh);
-                PairNo(self.pairs.len() as u32 - 1)
-            }
-        };
+        let end = self.pairs.len();
+        let no = PairNo(self.free_pairs.take(end).unwrap_or(end as u32));
+        match no.0 as usize == end {
+            true => self.pairs.push(fresh),
+            false => *self.pair_mut(no) = fresh,
+        }
         self.account_mut(row).put_pair(col.index(), Some(no));
         no
     }

@@ -35,6 +35,8 @@ impl Opens {
 pub(super) struct Pair {
     pub row: Row,
     pub col: Col,
+    /// Its lane or its account is gone: its number is free.
+    pub is_free: bool,
     /// The classes that the limits of exactly this pair let through.
     pub product: ClassMask,
     /// Somebody paused this account at this destination.
@@ -58,6 +60,7 @@ impl Pair {
         Self {
             row,
             col,
+            is_free: false,
             product: ClassMask::ALL,
             held: false,
             counts: Counts::default(),

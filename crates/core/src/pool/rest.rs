@@ -1,8 +1,10 @@
-//! What would be lost with a lane that nobody uses.
+//! What would be lost with a lane that nobody uses, and the places that become
+//! free with it.
 
 use super::Pool;
 use super::lane::Reach;
 use super::place::Col;
+use crate::free_numbers::FreeNumbers;
 use crate::handle::LaneId;
 
 /// What a pool knows of a lane without a backlog.
@@ -51,7 +53,30 @@ impl Pool {
         lane.sizes = super::Sizes::default();
         lane.is_freed = true;
         self.lanes_used -= 1;
-        // Not cut off: marks and timers may still name the column.
         self.free_cols.give(col.0);
+    }
+
+    /// Gives the memory of free columns and pairs back, after a peak. Only when
+    /// nothing else is under way: what is may name a column that became free.
+    pub(super) fn cut(&mut self) {
+        let marks = [&self.sending, &self.connecting];
+        let is_named = |col: Col| marks.iter().any(|marks| marks.has_col(col));
+        let mut end = self.lanes.len();
+        while let Some(before) = end.checked_sub(1)
+            && self.lanes.get(before).is_some_and(|lane| lane.is_freed)
+            && !is_named(Col(before as u32))
+        {
+            end = before;
+        }
+        FreeNumbers::cut(&mut self.lanes, end, |lane| lane.is_freed);
+        let tags_end = self.lanes.len();
+        self.tags.truncate(tags_end);
+        FreeNumbers::cut(&mut self.pairs, 0, |pair| pair.is_free);
+    }
+
+    /// Places that are kept for lanes, pairs and destinations, in use or not.
+    pub fn places_kept(&self) -> usize {
+        let places = [self.lanes.len(), self.pairs.len(), self.sites.len()];
+        places.into_iter().max().unwrap_or(0)
     }
 }

@@ -16,6 +16,7 @@ use super::pair::{Opens, Pair};
 use super::place::{Col, Row};
 use super::session::{Chain, Sessions};
 use super::settings::ClassMask;
+use crate::free_numbers::FreeNumbers;
 use crate::handle::{AccountId, LaneId};
 
 impl Pool {
@@ -79,18 +80,17 @@ impl Pool {
     /// Has two lanes share the cap per destination. Their pairs all exist from
     /// then on, since each may be at the cap without a session of its own.
     fn join_site(&mut self, col: Col, other: Col) {
-        let site = self.lane(other).site.unwrap_or_else(|| {
-            self.sites.push(vec![other]);
-            self.sites.len() as u32 - 1
-        });
+        let known = self.lane(other).site;
+        let site = known.unwrap_or_else(|| self.add_site(other));
         if let Some(members) = self.sites.get_mut(site as usize) {
             members.push(col);
         }
         let fresh = self.lane_mut(other).site.replace(site).is_none();
         self.lane_mut(col).site = Some(site);
         for row in (0..self.accounts.len() as u32).map(Row) {
-            if fresh && let Some(pair) = self.account(row).pair(other.index()) {
-                let counts = self.pair(pair).counts;
+            if fresh {
+                let met = self.account(row).pair(other.index());
+                let counts = met.map(|pair| self.pair(pair).counts).unwrap_or_default();
                 let live = match self.account(row).is_relay() {
                     true => counts.busy,
                     false => counts.live(),
@@ -105,6 +105,17 @@ impl Pool {
                 self.refresh_pair(pair);
             }
         }
+    }
+
+    /// A site with one lane.
+    fn add_site(&mut self, first: Col) -> u32 {
+        let end = self.sites.len();
+        let site = self.free_sites.take(end).unwrap_or(end as u32);
+        match self.sites.get_mut(site as usize) {
+            Some(members) => members.push(first),
+            None => self.sites.push(vec![first]),
+        }
+        site
     }
 
     /// The lanes of the same destination, without the lane itself.
@@ -219,6 +230,10 @@ impl Pool {
             && let Some(members) = self.sites.get_mut(site as usize)
         {
             members.retain(|member| *member != col);
+            if members.is_empty() {
+                self.free_sites.give(site);
+                FreeNumbers::cut(&mut self.sites, 0, Vec::is_empty);
+            }
         }
     }
 

@@ -76,6 +76,9 @@ impl Pool {
             let Some(timer) = self.timers.pop_due(now) else {
                 return;
             };
+            if !self.is_known(timer) {
+                continue;
+            }
             match timer {
                 Timer::Idle(row) => self.idle_due(now, row),
                 Timer::Backoff(of) => self.backoff_due(now, of),
@@ -102,6 +105,21 @@ impl Pool {
                 Timer::Take(row) => self.take_due(now, row),
                 Timer::Welcome(of) => self.welcome_due(now, of),
             }
+        }
+    }
+
+    /// Whether what a timer is for may still be there.
+    fn is_known(&self, timer: Timer) -> bool {
+        match timer {
+            Timer::Probe(col) | Timer::Rich(col) | Timer::Pace(col) => {
+                col.index() < self.lanes.len()
+            }
+            Timer::Backoff(FarEndOf::Pair(no)) | Timer::Welcome(FarEndOf::Pair(no)) => {
+                let pair = self.pairs.get(no.0 as usize);
+                pair.is_some_and(|pair| !pair.is_free)
+            }
+            Timer::Backoff(FarEndOf::Account(_)) | Timer::Welcome(FarEndOf::Account(_)) => true,
+            Timer::Idle(_) | Timer::Change(_) | Timer::Take(_) => true,
         }
     }
 

@@ -11,7 +11,8 @@ const LONG: usize = Counter::LONG;
 /// longer window, since their lengths are multiples of it.
 const SLOT: Nanos = Window::Minute.slot();
 
-/// The counts of one key. Its size is fixed, about 5 KB.
+/// The counts of one key. Its size is bounded: about 5 KB, and 80 bytes of a key
+/// that was heard of once.
 ///
 /// What happens now is counted in one place only; when a slot of the shortest
 /// window ends, its counts are added to all windows at once.
@@ -22,6 +23,13 @@ pub struct Tally {
     number: u64,
     /// When it was first counted after a minute of silence.
     woke_at: Mono,
+    /// What earlier slots counted; none if there is none.
+    past: Option<Box<Past>>,
+}
+
+/// The counts of the slots that are over.
+#[derive(Clone, Debug)]
+struct Past {
     minute: Ring<12, ALL>,
     quarter: Ring<30, ALL>,
     hour: Ring<30, LONG>,
@@ -35,11 +43,41 @@ impl Default for Tally {
             current: [0; ALL],
             number: 0,
             woke_at: Mono::NEVER,
+            past: None,
+        }
+    }
+}
+
+impl Default for Past {
+    fn default() -> Self {
+        Self {
             minute: Ring::new(Window::Minute.slot()),
             quarter: Ring::new(Window::QuarterHour.slot()),
             hour: Ring::new(Window::Hour.slot()),
             day: Ring::new(Window::Day.slot()),
             week: Ring::new(Window::Week.slot()),
+        }
+    }
+}
+
+impl Past {
+    fn sum(&self, now: Mono, window: Window, place: usize, slots: u64) -> u64 {
+        match window {
+            Window::Minute => self.minute.sum(now, place, slots),
+            Window::FiveMinutes | Window::QuarterHour => self.quarter.sum(now, place, slots),
+            Window::Hour => self.hour.sum(now, place, slots),
+            Window::Day => self.day.sum(now, place, slots),
+            Window::Week => self.week.sum(now, place, slots),
+        }
+    }
+
+    fn add(&mut self, at: Mono, place: usize, count: u32) {
+        self.minute.add(at, place, count);
+        self.quarter.add(at, place, count);
+        if place < LONG {
+            self.hour.add(at, place, count);
+            self.day.add(at, place, count);
+            self.week.add(at, place, count);
         }
     }
 }
@@ -71,13 +109,8 @@ impl Tally {
         }
         let place = counter.place();
         let slots = window.length().0 / window.slot().0;
-        let before = match window {
-            Window::Minute => self.minute.sum(now, place, slots),
-            Window::FiveMinutes | Window::QuarterHour => self.quarter.sum(now, place, slots),
-            Window::Hour => self.hour.sum(now, place, slots),
-            Window::Day => self.day.sum(now, place, slots),
-            Window::Week => self.week.sum(now, place, slots),
-        };
+        let past = self.past.as_ref();
+        let before = past.map_or(0, |past| past.sum(now, window, place, slots));
         // What is not yet added counts as long as its slot would.
         let width = window.slot().0;
         let own = self.number * SLOT.0 / width;
@@ -92,7 +125,8 @@ impl Tally {
         let minute = self.count(now, Window::Minute, counter) as f64;
         let awake = now.since(self.woke_at).as_secs_f64().clamp(1.0, 60.0);
         let before = Mono(now.0.saturating_sub(SLOT.0));
-        let last = self.minute.sum_of(before, counter.place()) as f64;
+        let past = self.past.as_ref();
+        let last = past.map_or(0, |past| past.minute.sum_of(before, counter.place())) as f64;
         (minute / awake).max(last / SLOT.as_secs_f64())
     }
 
@@ -114,16 +148,15 @@ impl Tally {
         let counts = std::mem::replace(&mut self.current, [0; ALL]);
         self.number = number;
         for (place, count) in counts.into_iter().enumerate() {
-            if count == 0 {
-                continue;
-            }
-            self.minute.add(at, place, count);
-            self.quarter.add(at, place, count);
-            if place < LONG {
-                self.hour.add(at, place, count);
-                self.day.add(at, place, count);
-                self.week.add(at, place, count);
+            if count > 0 {
+                self.past.get_or_insert_default().add(at, place, count);
             }
         }
+    }
+
+    /// Bytes that it takes.
+    pub fn size(&self) -> usize {
+        let past = self.past.as_ref();
+        size_of::<Self>() + past.map_or(0, |_| size_of::<Past>())
     }
 }

@@ -7,6 +7,7 @@ mod case;
 mod disturb;
 mod pace;
 mod relays;
+mod rest;
 mod rules;
 mod sim;
 mod takeover;

@@ -217,3 +217,22 @@ fn a_key_is_compared_a_few_times_and_made_only_if_there_is_room() {
     let mut keys = tallies.iter().map(|(key, _)| *key);
     assert!(keys.by_ref().eq(1..=MOST), "they stay in order");
 }
+
+#[test]
+fn a_key_that_is_heard_of_once_is_small() {
+    let mut tally = Tally::default();
+    tally.add(Mono(0), Counter::Attempts, 1);
+    tally.add(Mono(1), Counter::Accepted, 1);
+    assert!(tally.size() < 128, "{} bytes", tally.size());
+    assert_eq!(
+        tally.count(Mono(0), Window::Week, Counter::Attempts),
+        1,
+        "and counted"
+    );
+    tally.add(Mono(MINUTE), Counter::Attempts, 1);
+    assert!(tally.size() < 6_000, "{} bytes", tally.size());
+    assert_eq!(
+        tally.count(Mono(MINUTE), Window::Week, Counter::Attempts),
+        2
+    );
+}

@@ -31,23 +31,22 @@ impl PoolSet {
         word.is_some_and(|word| word & 1 << (id.index() % 64) != 0)
     }
 
-    /// All of them, lowest number first.
-    pub fn iter(&self) -> impl Iterator<Item = PoolId> {
-        let words = (0..).zip(&self.words);
-        words.flat_map(|(at, &word)| {
-            let bits = (0..64_u32).filter(move |bit| word & 1 << bit != 0);
-            bits.map(move |bit| PoolId(at * 64 + bit))
-        })
-    }
-
     /// The one with the lowest number.
     pub fn first(&self) -> Option<PoolId> {
-        let (at, word) = self
-            .words
-            .iter()
-            .enumerate()
-            .find(|(_, word)| **word != 0)?;
-        Some(PoolId(at as u32 * 64 + word.trailing_zeros()))
+        self.first_from(0)
+    }
+
+    /// The one with the lowest number that is not lower than this.
+    pub fn first_from(&self, number: u32) -> Option<PoolId> {
+        let start = number as usize / 64;
+        let mut mask = u64::MAX << (number % 64);
+        for (at, word) in (0..).zip(&self.words).skip(start) {
+            let word = word & std::mem::replace(&mut mask, u64::MAX);
+            if word != 0 {
+                return Some(PoolId(at * 64 + word.trailing_zeros()));
+            }
+        }
+        None
     }
 
     pub fn is_empty(&self) -> bool {
@@ -66,6 +65,9 @@ mod tests {
         for id in [130, 64, 3, 64] {
             set.insert(PoolId(id));
         }
+        let from = [0, 3, 4, 65, 131].map(|number| set.first_from(number));
+        let numbers = [Some(3), Some(3), Some(64), Some(130), None];
+        assert_eq!(from.map(|id| id.map(|id| id.0)), numbers);
         let mut seen = Vec::new();
         while let Some(id) = set.first() {
             set.remove(id);

@@ -128,8 +128,9 @@ impl Desk {
             self.set_wake(id, Mono::NEVER);
             self.touched.insert(id);
         }
-        let touched: Vec<PoolId> = self.touched.iter().collect();
-        for id in touched {
+        let mut next = self.touched.first();
+        while let Some(id) = next {
+            next = self.touched.first_from(id.0 + 1);
             if self.pool(id).next_wake().is_some_and(|at| at <= now) {
                 self.pool_mut(id).wake(now);
             }
