@@ -104,6 +104,11 @@ impl Caller {
         self.pools.is_empty() || self.pools.iter().any(|own| own == pool)
     }
 
+    /// Whether messages may be sent from some domains only.
+    pub fn is_bound_to_domains(&self) -> bool {
+        !self.from_domains.is_empty()
+    }
+
     /// Whether messages may be sent from this domain, which is in lower case.
     pub fn may_send_from(&self, domain: &str) -> bool {
         self.from_domains.is_empty() || self.from_domains.iter().any(|own| own == domain)

@@ -1,6 +1,6 @@
 //! Which form a mail has, and what it says.
 
-use mail_parser::{MessageParser, MessagePart, MimeHeaders as _, PartType};
+use outflow_mail::structure::{MailPart, MailStructure};
 
 use crate::feedback::{Feedback, Kind, Report};
 use crate::fields::{Fields, header};
@@ -77,37 +77,32 @@ struct Parts {
 impl Parts {
     fn of(mail: &[u8]) -> Self {
         let mut parts = Self::default();
-        let Some(message) = MessageParser::new().parse(mail) else {
-            return parts;
-        };
-        for part in message.parts.iter().take(PARTS_MAX) {
-            parts.take(part);
+        let structure = MailStructure::of(mail);
+        // What is inside a message that came back is not the report's.
+        let own = structure.parts.iter();
+        let own = own.filter(|part| part.messages_around == 0);
+        for part in own.take(PARTS_MAX) {
+            parts.take(part, mail);
         }
         parts
     }
 
     /// The first part of each kind counts.
-    fn take(&mut self, part: &MessagePart<'_>) {
-        let kind = part.content_type();
-        let main = kind.map_or("text", |kind| kind.ctype());
-        let main = main.to_ascii_lowercase();
-        let sub = kind.and_then(|kind| kind.subtype()).unwrap_or("plain");
-        let sub = sub.to_ascii_lowercase();
-        let bytes = part.contents();
-        match (main.as_str(), sub.as_str()) {
+    fn take(&mut self, part: &MailPart, mail: &[u8]) {
+        let decoded = || part.decoded(mail);
+        match (part.main_type.as_str(), part.sub_type.as_str()) {
             ("message", "delivery-status" | "global-delivery-status") => {
-                self.status.get_or_insert_with(|| bytes.to_vec());
+                self.status.get_or_insert_with(|| decoded().into_owned());
             }
             ("message", "feedback-report") => {
-                self.complaint.get_or_insert_with(|| bytes.to_vec());
+                self.complaint.get_or_insert_with(|| decoded().into_owned());
             }
             ("message", "rfc822" | "global" | "rfc822-headers" | "global-headers")
-            | ("text", "rfc822-headers") => self.give_back(bytes),
-            _ => match &part.body {
-                PartType::Message(nested) => self.give_back(nested.raw_message()),
-                PartType::Text(_) if self.words.is_empty() => self.words = bytes.to_vec(),
-                _ => {}
-            },
+            | ("text", "rfc822-headers") => self.give_back(&decoded()),
+            ("text", kind) if kind != "html" && self.words.is_empty() => {
+                self.words = part.text(mail).into_owned();
+            }
+            _ => {}
         }
     }
 

@@ -9,8 +9,8 @@
 //!
 //! Reading order: [`address`], [`header`], [`unsubscribe`] (the types);
 //! [`mod@compose`] (from a letter to a [`Mail`]) with `mime` (its parts) and `raw`
-//! (messages that came whole), and [`mod@receive`] (as they come in); `lines`
-//! (what a line may be); [`dkim`] (keys and
+//! (messages that came whole), and [`mod@receive`] (as they come in);
+//! [`structure`] (the parts of a mail); `lines` (what a line may be); [`dkim`] (keys and
 //! signatures).
 
 pub mod address;
@@ -21,6 +21,7 @@ mod lines;
 mod mime;
 mod raw;
 pub mod receive;
+pub mod structure;
 #[cfg(test)]
 mod tests;
 pub mod unsubscribe;
@@ -30,5 +31,5 @@ pub use compose::{Can, ComposeError, Mail, Utf8, compose};
 pub use dkim::{DkimKey, Keyring};
 pub use header::{HeaderName, HeaderValue};
 pub use mime::content_id;
-pub use receive::{ReceiveError, Received, Reception, receive};
+pub use receive::{ReceiveError, Received, Reception, named_senders, receive};
 pub use unsubscribe::Unsubscribe;

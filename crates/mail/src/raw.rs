@@ -11,11 +11,11 @@ use mail_builder::encoders::base64::Base64Encoder;
 use mail_builder::encoders::quoted_printable::QuotedPrintableEncoder;
 use mail_builder::headers::Header;
 use mail_builder::headers::date::Date;
-use mail_parser::{Encoding, MessageParser, PartType};
 use outflow_ports::letter::Content;
 
 use crate::compose::{Can, ComposeError, message_id};
 use crate::lines::{self, LINE_BYTES_MAX};
+use crate::structure::{MailStructure, PartContent, TransferEncoding};
 
 /// Fields that are for servers on the way in, or for nobody's eyes.
 const DROPPED: [&str; 4] = ["Bcc", "Resent-Bcc", "Return-Path", "Content-Length"];
@@ -84,23 +84,22 @@ fn with_header(bytes: &[u8], content: &Content) -> Result<Vec<u8>, ComposeError>
 
 /// The message with those of its parts encoded that cannot go as they are.
 fn encoded_anew(bytes: &[u8], can: Can) -> Vec<u8> {
-    let Some(message) = MessageParser::default().parse(bytes) else {
-        return bytes.to_vec();
-    };
     let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 2);
     let mut copied = 0;
-    for part in &message.parts {
-        let is_text = match part.body {
-            PartType::Text(_) | PartType::Html(_) => true,
-            PartType::Binary(_) | PartType::InlineBinary(_) => false,
-            PartType::Message(_) | PartType::Multipart(_) => continue,
+    for part in &MailStructure::of(bytes).parts {
+        let is_text = match part.main_type.as_str() {
+            // What nests too deep stays as it is.
+            "message" | "multipart" => continue,
+            main_type => main_type == "text",
         };
-        let [head, body, end] =
-            [part.offset_header, part.offset_body, part.offset_end].map(|at| at as usize);
-        let (Some(header), Some(inside)) = (bytes.get(head..body), bytes.get(body..end)) else {
+        let (head, end) = (part.header, part.end);
+        let (Some(header), Some(inside)) = (bytes.get(head..part.body), bytes.get(part.body..end))
+        else {
             continue;
         };
-        if part.encoding != Encoding::None || head < copied || is_sendable(inside, can) {
+        let is_encoded = part.encoding != TransferEncoding::Identity;
+        let is_container = part.content != PartContent::Leaf;
+        if is_encoded || is_container || head < copied || is_sendable(inside, can) {
             continue;
         }
         out.extend_from_slice(bytes.get(copied..head).unwrap_or_default());

@@ -16,6 +16,7 @@ use mail_parser::parsers::MessageStream;
 use crate::address::{Address, AddressError};
 use crate::lines::{self, LINE_BYTES_MAX};
 use crate::raw;
+use crate::structure::{MailStructure, NESTING_MAX};
 
 /// The most bytes of a header.
 const HEADER_BYTES_MAX: usize = 256 << 10;
@@ -83,6 +84,9 @@ pub enum ReceiveError {
     /// It goes in circles.
     #[error("the message passed more than {HOPS_MAX} servers: it goes in circles")]
     Loop,
+    /// It nests too deep.
+    #[error("multiparts and messages are nested more than {NESTING_MAX} deep")]
+    TooDeep,
     /// Nobody wrote it, or too many did.
     #[error("the message needs one From field, with an address")]
     NoAuthor,
@@ -104,6 +108,9 @@ pub fn receive(
     };
     if bytes.is_empty() {
         return Err(ReceiveError::Empty);
+    }
+    if MailStructure::of(&bytes).is_too_deep {
+        return Err(ReceiveError::TooDeep);
     }
     let mut out = Vec::with_capacity(bytes.len() + 512);
     out.extend_from_slice(b"Received: ");
@@ -142,6 +149,35 @@ pub fn receive(
         message_id,
         told: read.told,
     })
+}
+
+/// Everybody whom a whole message names as its author or sender, for a check of
+/// who may be named: the fields are read as they will be sent, with every kind of
+/// line break.
+pub fn named_senders(bytes: &[u8]) -> Result<Vec<Address>, ReceiveError> {
+    let bytes = lines::with_crlf(bytes);
+    let mut named = Vec::new();
+    let mut has_author = false;
+    for (count, field) in lines::fields(&bytes).enumerate() {
+        let Some(name) = lines::name(field) else {
+            break;
+        };
+        if count >= FIELDS_MAX {
+            return Err(ReceiveError::LongHeader);
+        }
+        let is_author = name.eq_ignore_ascii_case("From");
+        if is_author && std::mem::replace(&mut has_author, true) {
+            return Err(ReceiveError::NoAuthor);
+        }
+        let resent = ["Sender", "Resent-From", "Resent-Sender"];
+        if is_author || resent.iter().any(|it| name.eq_ignore_ascii_case(it)) {
+            named.extend(authors(value(field))?);
+        }
+    }
+    match has_author {
+        true => Ok(named),
+        false => Err(ReceiveError::NoAuthor),
+    }
 }
 
 /// What a header says to us.
@@ -324,8 +360,29 @@ mod tests {
         assert_eq!(received(&long), Err(ReceiveError::LongLine(2_008)));
         let circles = "Received: by somebody\r\n".repeat(60);
         assert_eq!(received(&circles), Err(ReceiveError::Loop));
+        let deep = "Content-Type: message/rfc822\r\n\r\n".repeat(60_000);
+        assert_eq!(received(&deep), Err(ReceiveError::TooDeep));
         let many = "X: y\r\n".repeat(2_000);
         assert_eq!(received(&many), Err(ReceiveError::LongHeader));
+    }
+
+    #[test]
+    fn everybody_who_is_named_is_found() {
+        let named = |text: &str| named_senders(text.as_bytes());
+        let all = named("From: a@one.example\nSender: b@two.example\n\nFrom: c@x.example");
+        let all = all.unwrap();
+        let all: Vec<&str> = all.iter().map(Address::as_str).collect();
+        assert_eq!(all, ["a@one.example", "b@two.example"]);
+        let bare = named("From: a@one.example\rResent-From: b@two.example\r\r").unwrap();
+        assert_eq!(bare.len(), 2, "a bare CR ends a line, too");
+        let unclear = [
+            "Subject: nobody\r\n\r\n",
+            "From a@one.example\r\nFrom: b@two.example\r\n\r\n",
+            "From: a@one.example\r\nfrom: b@two.example\r\n\r\n",
+        ];
+        for text in unclear {
+            assert_eq!(named(text), Err(ReceiveError::NoAuthor), "{text}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
     missing_docs
 )]
 
+mod bombs;
 mod cli;
 #[path = "../../src/demo/client.rs"]
 mod client;

@@ -8,7 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use outflow_core::class::Class;
 use outflow_core::name::Name;
 use outflow_core::time::Wall;
-use outflow_mail::{Address, Mailbox, content_id};
+use outflow_mail::structure::MailStructure;
+use outflow_mail::{Address, Mailbox, ReceiveError, content_id, named_senders};
 use outflow_ports::draft::{self, DEFAULT, RECIPIENTS_MAX};
 use outflow_ports::letter::{Attachment, Content, Unsubscribe};
 
@@ -179,7 +180,31 @@ pub fn check(
         digest,
     };
     may_submit(&checked, caller)?;
+    may_name(&checked, caller, base)?;
     Ok(checked)
+}
+
+/// Whether the token covers everybody whom the message names as its sender:
+/// besides `from`, the authors and senders of a whole message, which is signed
+/// for them, and the address that bounces go to.
+fn may_name(checked: &Checked, caller: &Caller, base: &str) -> Result<(), Problem> {
+    if !caller.is_bound_to_domains() {
+        return Ok(());
+    }
+    let mut named = Vec::new();
+    if let Some(raw) = &checked.content.raw {
+        let bytes = STANDARD.decode(raw).unwrap_or_default();
+        let senders = named_senders(&bytes);
+        named =
+            senders.map_err(|wrong| Problem::field(&format!("{base}/raw"), wrong.to_string()))?;
+    }
+    let return_path = checked.return_path.as_deref();
+    named.extend(return_path.and_then(|text| Address::parse(text).ok()));
+    let stranger = named.iter().find(|it| !caller.may_send_from(it.domain()));
+    match stranger {
+        Some(stranger) => Err(uncovered(&format!("mail from {}", stranger.domain()))),
+        None => Ok(()),
+    }
 }
 
 /// Whether the token covers this message.
@@ -194,8 +219,11 @@ fn may_submit(checked: &Checked, caller: &Caller) -> Result<(), Problem> {
     } else {
         return Ok(());
     };
-    let detail = format!("this token does not cover {refused}");
-    Err(Problem::forbidden(detail))
+    Err(uncovered(&refused))
+}
+
+fn uncovered(what: &str) -> Problem {
+    Problem::forbidden(format!("this token does not cover {what}"))
 }
 
 fn times(
@@ -361,6 +389,9 @@ impl Letter {
         }
         match STANDARD.decode(raw) {
             Ok(bytes) if bytes.is_empty() => faults.add("raw", "must not be empty"),
+            Ok(bytes) if MailStructure::of(&bytes).is_too_deep => {
+                faults.add("raw", ReceiveError::TooDeep);
+            }
             Ok(_) => {}
             Err(_) => faults.add("raw", "is not base64"),
         }

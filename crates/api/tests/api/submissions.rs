@@ -1,5 +1,7 @@
 //! `POST /messages`.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -220,6 +222,11 @@ async fn all_that_is_wrong_is_said_at_once() {
         assert_eq!(answer.status, 422, "{fields}: {}", answer.text);
         assert_eq!(answer.pointers(), pointers, "{fields}");
     }
+    let deep = "Content-Type: message/rfc822\r\n\r\n".repeat(60_000);
+    let bomb = json!({
+        "from": "a@b.example", "to": "c@d.example", "raw": STANDARD.encode(deep),
+    });
+    assert_eq!(world.post(PATH, bomb).await.pointers(), ["/raw"]);
     assert!(world.node.messages().is_empty());
     let nothing = json!({ "from": "a@b.example", "to": "c@d.example" });
     assert_eq!(world.post(PATH, nothing).await.pointers(), ["/text"]);

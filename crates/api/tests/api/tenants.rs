@@ -1,5 +1,7 @@
 //! A tenant's token: its own, and nothing else.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use outflow_core::message::State;
 use serde_json::{Value, json};
 
@@ -131,6 +133,39 @@ async fn a_token_covers_its_classes_pools_and_domains() {
         let answer = world.call(&token, "POST", "/api/v1/messages", body).await;
         assert_eq!(answer.status, status, "{fields}: {}", answer.text);
     }
+    // Whom a whole message names counts as well: it would be signed for them.
+    let raw = |text: &str| {
+        let raw = STANDARD.encode(text);
+        json!({
+            "class": "low", "pool": "bulk", "from": "a@shop.example", "to": "b@example.org",
+            "raw": raw,
+        })
+    };
+    let cases = [
+        (raw("From: a@shop.example\r\n\r\nx"), 202),
+        (raw("From: ceo@victim.example\r\n\r\nx"), 403),
+        (
+            raw("From: a@shop.example, ceo@victim.example\r\n\r\nx"),
+            403,
+        ),
+        (
+            raw("From: a@shop.example\nSender: ceo@victim.example\n\nx"),
+            403,
+        ),
+        (raw("X: y\rFrom: ceo@victim.example\r\n\r\nx"), 403),
+        (raw("Subject: nobody\r\n\r\nx"), 422),
+    ];
+    for (body, status) in cases {
+        let answer = world.call(&token, "POST", "/api/v1/messages", body).await;
+        assert_eq!(answer.status, status, "{}", answer.text);
+    }
+    let mut bounces = message(good.clone());
+    bounces["from"] = json!("a@shop.example");
+    bounces["return_path"] = json!("b@victim.example");
+    let answer = world
+        .call(&token, "POST", "/api/v1/messages", bounces)
+        .await;
+    assert_eq!(answer.status, 403, "{}", answer.text);
     let wrong = json!({ "name": "x", "scope": "admin", "tenant": "acme", "classes": ["x"], "from_domains": [".."] });
     let answer = world.post("/api/v1/tokens", wrong).await;
     assert_eq!(

@@ -111,3 +111,21 @@ fn samples_are_reports_but_for_one() {
         }
     }
 }
+
+/// A stack that overflows ends the process, which no test could report.
+#[test]
+fn a_mail_may_nest_as_deep_as_it_likes() {
+    let messages = "Content-Type: message/rfc822\r\n\r\n".repeat(30_000);
+    assert!(read(messages.as_bytes()).is_none());
+    let sample = include_str!("../samples/dsn-postfix.eml");
+    let (header, body) = sample
+        .split_once("\r\n\r\n")
+        .or(sample.split_once("\n\n"))
+        .unwrap();
+    // The report comes first; what it gives back is the bomb.
+    let report = format!("{header}\r\n\r\n{body}\r\n{messages}");
+    read(report.as_bytes()).iter().for_each(check);
+    let levels = (0..20_000)
+        .map(|no| format!("Content-Type: multipart/mixed; boundary=b{no}\r\n\r\n--b{no}\r\n"));
+    assert!(read(levels.collect::<String>().as_bytes()).is_none());
+}

@@ -11,7 +11,10 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ("outflow-doctor", &[]),
     ("outflow-ports", &["outflow-core"]),
     ("outflow-mail", &["outflow-core", "outflow-ports"]),
-    ("outflow-feedback", &["outflow-core", "outflow-ports"]),
+    (
+        "outflow-feedback",
+        &["outflow-core", "outflow-ports", "outflow-mail"],
+    ),
     ("outflow-telemetry", &["outflow-core"]),
     ("outflow-config", &["outflow-core"]),
     (
