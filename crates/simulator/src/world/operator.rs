@@ -223,6 +223,10 @@ impl<O: Observer> World<'_, O> {
         let Some(player) = self.players.get_mut(number) else {
             return;
         };
+        // A process that stands still answers nobody.
+        if !player.is_awake(self.now) {
+            return;
+        }
         let now = player.clock.read(self.now, draw);
         let Some(node) = &mut player.node else {
             return;
