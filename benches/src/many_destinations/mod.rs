@@ -71,7 +71,7 @@ impl Way {
             false => "transport = \"mx\"",
         };
         format!(
-            "[dns]\nservers = [\"{servers}\"]\n\
+            "[dns]\nservers = [\"{servers}\"]\nallowed_networks = [\"127.0.0.0/8\"]\n\
              [[account]]\nid = \"bench\"\n{to}\nport = {port}\nhelo = \"bench.example\"\n\
              max_connections = {connections}\n\
              max_connections_per_destination = {connections}\n"

@@ -1,8 +1,10 @@
-//! Lengths of time, sizes and shares as people write them: `90s`, `1.5h`,
-//! `64MB`, `20%`.
+//! Lengths of time, sizes, shares and networks as people write them: `90s`,
+//! `1.5h`, `64MB`, `20%`, `10.20.0.0/16`.
 //!
-//! All are kept as whole numbers (nanoseconds, bytes, millionths), and what
+//! Amounts are kept as whole numbers (nanoseconds, bytes, millionths), and what
 //! does not come out whole or does not fit is refused rather than rounded.
+
+use std::net::IpAddr;
 
 use outflow_core::time::{NANOS_PER_SECOND, Nanos};
 
@@ -39,6 +41,23 @@ const SIZE_UNITS: [(&str, u64); 9] = [
 
 /// Millionths in a whole.
 pub const WHOLE_PPM: u32 = 1_000_000;
+
+/// Reads `10.20.0.0/16`, `fd12::/16`, or one address: an address, and how many of
+/// its first bits count.
+pub fn network(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let bits = match bits {
+        Some(bits) if bits.bytes().all(|it| it.is_ascii_digit()) => bits.parse().ok()?,
+        Some(_) => return None,
+        None => most,
+    };
+    (bits <= most).then_some((address, bits))
+}
 
 /// Reads `90s`, `5m`, `1.5h`, `4d`. A bare `0` needs no unit.
 pub fn span(text: &str) -> Option<Nanos> {

@@ -87,6 +87,7 @@ fn is_text(text: &str, form: &Form) -> Option<Result<(), String>> {
             return Some(LimitSpec::parse(text).map(drop).map_err(one_line));
         }
         Form::Listen => text.parse::<SocketAddr>().is_ok(),
+        Form::Network => figure::network(text).is_some(),
         Form::Ip => text.parse::<IpAddr>().is_ok(),
         Form::Host => is_host(text),
         Form::Url(schemes) => {

@@ -87,6 +87,13 @@ fn of_form(form: &Form) -> Value {
         Form::Ip => json!({
             "anyOf": [{ "type": "string", "format": "ipv4" }, { "type": "string", "format": "ipv6" }],
         }),
+        Form::Network => json!({
+            "anyOf": [
+                { "type": "string", "format": "ipv4" },
+                { "type": "string", "format": "ipv6" },
+                line(64, r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$"),
+            ],
+        }),
         Form::Host => line(253, HOST),
         Form::Url(schemes) => line(256, &format!("^({})://.+$", schemes.join("|"))),
         Form::Variable => line(256, r"^[A-Za-z_][A-Za-z0-9_]*$"),

@@ -95,6 +95,8 @@ pub enum Form {
     Listen,
     /// An IP address.
     Ip,
+    /// The addresses that share their first bits.
+    Network,
     /// The name of a host or a domain.
     Host,
     /// A URL with one of these schemes.
@@ -155,6 +157,7 @@ impl Form {
             }
             Self::Listen => "an address and port such as \"127.0.0.1:8025\"".to_owned(),
             Self::Ip => "an IP address".to_owned(),
+            Self::Network => "a network such as \"10.20.0.0/16\", or an IP address".to_owned(),
             Self::Host => "the name of a host".to_owned(),
             Self::Url(schemes) => format!("a URL that begins with {}://", schemes.join(":// or ")),
             Self::Variable => "the name of an environment variable".to_owned(),

@@ -208,6 +208,8 @@ pub struct RawDns {
     pub cache_max: usize,
     pub addresses: String,
     pub mta_sts: bool,
+    #[serde(default)]
+    pub allowed_networks: Vec<String>,
 }
 
 /// `[destinations]`.

@@ -2,7 +2,8 @@
 //!
 //! Anybody can write anything into a report. So the recipient is taken from our
 //! own receipt, never from the report, and the message from a return address
-//! that we signed, or from a caller who may speak for its tenant.
+//! that we signed, or from a caller who may speak for its tenant. Without such a
+//! caller only the address of the envelope counts, and for a month only.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use outflow_core::outcome::Outcome;
 use outflow_core::reply::{Enhanced, Reply, Stage};
 use outflow_core::suppression::Reason;
 use outflow_core::tally::Counter;
-use outflow_core::time::Wall;
+use outflow_core::time::{Nanos, Wall};
 use outflow_ports::control::Control;
 use outflow_ports::hearing::{Hearing, HearingError, Hearsay, Tale, Told};
 use outflow_ports::letter::Envelope;
@@ -26,6 +27,11 @@ use crate::lookup;
 use crate::once::{OPT_OUT, Once, What};
 use crate::read::{read, read_first};
 use crate::return_path::ReturnPaths;
+
+/// How long after a message was done with anybody at all may report of it, by its
+/// return address. Servers give up after days; an address that leaks with an old
+/// mail is worth nothing.
+const HEARD_FOR: Nanos = Nanos::from_secs(30 * 86_400);
 
 /// Takes in what comes back.
 pub struct Desk {
@@ -81,6 +87,9 @@ impl Hearing for Desk {
             let Some(receipt) = self.find(signed, feedback, tenant)? else {
                 continue;
             };
+            if about.is_some() && self.is_over(&receipt) {
+                continue;
+            }
             heard.matched += 1;
             let consequence = self.consequence(feedback, &receipt);
             told_of.push((receipt, consequence, self.learner.now()));
@@ -155,6 +164,12 @@ impl Desk {
         let is_it = |it: &Receipt| MessageId::new(it.accepted_at, it.seq) == id;
         let is_theirs = |it: &Receipt| tenant.is_none_or(|tenant| it.key.tenant.as_str() == tenant);
         Ok(receipt.filter(|it| is_it(it) && is_theirs(it)))
+    }
+
+    /// Whether it is too late for a report by the return address.
+    fn is_over(&self, receipt: &Receipt) -> bool {
+        let passed = self.learner.now().0.saturating_sub(receipt.settled_at.0);
+        u64::try_from(passed).is_ok_and(|passed| passed > HEARD_FOR.0)
     }
 
     fn consequence(&self, feedback: &Feedback, receipt: &Receipt) -> Consequence {

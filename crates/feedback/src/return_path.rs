@@ -5,6 +5,12 @@
 //! suppressed, by guessing. The tag is 47 letters and digits whose case does not
 //! matter, so that the left side keeps below its 64 octets.
 //!
+//! The header of a mail carries such an address too, `report+TAG@example.com`,
+//! for reports that give the header back. A header is shown to more people than
+//! an envelope: whoever was forwarded the mail can read it. So it is signed for a
+//! purpose of its own, and mail to it is taken from nobody; it counts in a report
+//! that somebody hands over who may speak for the message.
+//!
 //! Keys change: the first one signs, all of them are taken.
 
 use std::fmt;
@@ -18,15 +24,38 @@ use subtle::ConstantTimeEq as _;
 use crate::base32;
 use crate::feedback::Report;
 
-/// What stands before the tag.
-const PREFIX: &str = "bounce+";
 /// The form of the tag: this, six bytes of time, six of number, the signature.
 const VERSION: u8 = 1;
 const ID_BYTES: usize = 12;
 const SIGNATURE_BYTES: usize = 16;
-/// What is signed besides the id, so that no other signature by the same key
-/// can stand in for one of these.
-const PURPOSE: &[u8] = b"outflow return path\0";
+/// What an address is for.
+#[derive(Clone, Copy)]
+enum Purpose {
+    /// Reports are sent to it.
+    Envelope,
+    /// It stands in the header.
+    Field,
+}
+
+impl Purpose {
+    /// What stands before the tag.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Envelope => "bounce+",
+            Self::Field => "report+",
+        }
+    }
+
+    /// What is signed besides the id, so that no other signature by the same key
+    /// can stand in for one of these.
+    const fn signed(self) -> &'static [u8] {
+        match self {
+            Self::Envelope => b"outflow return path\0",
+            Self::Field => b"outflow report field\0",
+        }
+    }
+}
+
 /// Shorter keys can be guessed.
 pub const KEY_BYTES_MIN: usize = 16;
 /// No more keys are tried.
@@ -81,20 +110,36 @@ impl ReturnPaths {
 
     /// The return address of a message.
     pub fn address(&self, id: MessageId) -> String {
+        self.made_for(Purpose::Envelope, id)
+    }
+
+    /// The address that stands in the header of a message.
+    pub fn field(&self, id: MessageId) -> String {
+        self.made_for(Purpose::Field, id)
+    }
+
+    fn made_for(&self, purpose: Purpose, id: MessageId) -> String {
         let mut tag = vec![VERSION];
         tag.extend_from_slice(&id_bytes(id));
         if let Some(key) = self.keys.first() {
-            tag.extend_from_slice(&signature(key, &id_bytes(id)));
+            tag.extend_from_slice(&signature(key, purpose, &id_bytes(id)));
         }
-        format!("{PREFIX}{}@{}", base32::encode(&tag), self.domain)
+        let (prefix, tag) = (purpose.prefix(), base32::encode(&tag));
+        format!("{prefix}{tag}@{}", self.domain)
     }
 
-    /// The message whose return address this is; nothing if we did not make it.
-    /// How long that takes does not depend on how nearly right it is.
+    /// The message whose return address this is; nothing if we did not make it,
+    /// or made it for the header. How long that takes does not depend on how
+    /// nearly right it is.
     pub fn verify(&self, address: &str) -> Option<MessageId> {
+        self.verify_for(Purpose::Envelope, address)
+    }
+
+    fn verify_for(&self, purpose: Purpose, address: &str) -> Option<MessageId> {
         let (left, domain) = address.rsplit_once('@')?;
-        let (prefix, tag) = left.split_at_checked(PREFIX.len())?;
-        if !domain.eq_ignore_ascii_case(&self.domain) || !prefix.eq_ignore_ascii_case(PREFIX) {
+        let (prefix, tag) = left.split_at_checked(purpose.prefix().len())?;
+        let is_it = prefix.eq_ignore_ascii_case(purpose.prefix());
+        if !is_it || !domain.eq_ignore_ascii_case(&self.domain) {
             return None;
         }
         if tag.len() > 64 {
@@ -107,7 +152,7 @@ impl ReturnPaths {
             return None;
         }
         let is_ours = self.keys.iter().fold(0_u8, |found, key| {
-            found | signature(key, id).ct_eq(signed).unwrap_u8()
+            found | signature(key, purpose, id).ct_eq(signed).unwrap_u8()
         });
         if is_ours == 0 {
             return None;
@@ -117,9 +162,13 @@ impl ReturnPaths {
         Some(MessageId::new(Wall(accepted_at), Seq(number(seq))))
     }
 
-    /// The message that a report is about, if one of its addresses is ours.
+    /// The message that a report is about, if one of its addresses is ours. For
+    /// reports of somebody who may speak for it: addresses of the header count.
     pub fn find(&self, report: &Report) -> Option<MessageId> {
-        report.addresses.iter().find_map(|it| self.verify(it))
+        report.addresses.iter().find_map(|it| {
+            let sent_to = self.verify_for(Purpose::Envelope, it);
+            sent_to.or_else(|| self.verify_for(Purpose::Field, it))
+        })
     }
 }
 
@@ -139,9 +188,9 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 /// As much of the signature as is used. Half of it is still out of reach.
-fn signature(key: &hmac::Key, id: &[u8]) -> [u8; SIGNATURE_BYTES] {
+fn signature(key: &hmac::Key, purpose: Purpose, id: &[u8]) -> [u8; SIGNATURE_BYTES] {
     let mut context = hmac::Context::with_key(key);
-    context.update(PURPOSE);
+    context.update(purpose.signed());
     context.update(id);
     let whole = context.sign();
     let mut kept = [0; SIGNATURE_BYTES];

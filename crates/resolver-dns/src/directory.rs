@@ -16,6 +16,7 @@ use crate::cache::{Cache, Remembered};
 use crate::domain::{literal, normal};
 use crate::health::Health;
 use crate::lookups::{AddressOrder, Failure, Lookups, SetupError};
+use crate::reach::Reach;
 use crate::seen::Seen;
 use crate::sts::{Mode, Policies, Policy, StsSettings};
 use crate::table::Table;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub order: AddressOrder,
     /// How the policies of domains are asked for (MTA-STS), if they are.
     pub sts: Option<StsSettings>,
+    /// Which addresses may be connected to.
+    pub reach: Reach,
 }
 
 /// A server that takes a domain's mail.
@@ -94,6 +97,7 @@ pub struct Directory {
     runtime: Handle,
     patience: Duration,
     lookups_max: usize,
+    reach: Reach,
     turn: AtomicUsize,
     is_asking: AtomicBool,
     state: Mutex<State>,
@@ -120,7 +124,14 @@ impl Directory {
         let lookups = lookups.transpose()?.map(Arc::new);
         let policies = settings.and_then(|it| {
             let (sts, lookups) = (it.sts.as_ref()?, Arc::clone(lookups.as_ref()?));
-            Some(Policies::new(sts, lookups, it.cache_max, runtime.clone()))
+            let reach = it.reach.clone();
+            Some(Policies::new(
+                sts,
+                lookups,
+                reach,
+                it.cache_max,
+                runtime.clone(),
+            ))
         });
         let policies = policies.transpose();
         Ok(Arc::new(Self {
@@ -129,6 +140,7 @@ impl Directory {
             policies: policies.map_err(|error| SetupError(error.to_string()))?,
             patience: settings.map_or(Duration::ZERO, |it| it.patience),
             lookups_max: settings.map_or(1, |it| it.lookups_max.max(1)),
+            reach: settings.map_or_else(Reach::default, |it| it.reach.clone()),
             turn: AtomicUsize::new(0),
             is_asking: AtomicBool::new(false),
             state: Mutex::new(State {
@@ -271,22 +283,36 @@ impl Directory {
             }
         }
         let mut servers = Vec::new();
-        let mut why = "its servers have no addresses".to_owned();
+        let (mut why, mut out_of_reach) = (None, None);
         for host in hosts.into_iter().take(SERVERS_MAX) {
-            match self.addresses(&host).await {
-                Ok(addresses) if addresses.is_empty() => (),
-                Ok(addresses) => servers.push(Server {
+            let mut addresses = match self.addresses(&host).await {
+                Ok(addresses) => addresses,
+                Err(failure) => {
+                    why = Some(failure.text);
+                    continue;
+                }
+            };
+            let first = addresses.first().copied();
+            addresses.retain(|address| self.reach.permits(*address));
+            match first {
+                Some(first) if addresses.is_empty() => out_of_reach = Some((host, first)),
+                Some(_) => servers.push(Server {
                     messages_max: self.messages_max(&host),
                     host,
                     addresses,
                     must_verify: policy.is_some(),
                 }),
-                Err(failure) => why = failure.text,
+                None => (),
             }
         }
-        match servers.is_empty() {
-            true => Err(NoServers::NotNow(why)),
-            false => Ok(servers),
+        match (servers.is_empty(), why, out_of_reach) {
+            (false, ..) => Ok(servers),
+            (true, Some(why), _) => Err(NoServers::NotNow(why)),
+            (true, None, Some((host, address))) => Err(not_public(&host, address)),
+            (true, None, None) => {
+                let why = "its servers have no addresses".to_owned();
+                Err(NoServers::NotNow(why))
+            }
         }
     }
 
@@ -393,6 +419,13 @@ impl Directory {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Another answer may come one day, as for a domain that takes no mail: nobody is
+/// better off for waiting.
+fn not_public(host: &str, address: IpAddr) -> NoServers {
+    let text = format!("5.4.4 {host} is at {address}, which is not public (dns.allowed_networks)");
+    NoServers::Never(Reply::said(Stage::Recipient, 550, &text))
 }
 
 fn own(domain: &str) -> Destination {

@@ -13,7 +13,8 @@
 //!
 //! Reading order: [`domain`] (names in one form), [`table`] (who is known),
 //! [`answer`] (what DNS says of a domain), `cache`, `seen` and `health` (what is
-//! remembered), `lookups` (questions to DNS), [`sts`] (what domains demand of
+//! remembered), `lookups` (questions to DNS), [`reach`] (which addresses may be
+//! connected to), [`sts`] (what domains demand of
 //! whoever sends to them), [`directory`] (all of it, for whoever accepts or
 //! delivers), [`resolver`] (the port), [`survey`] (for whoever looks a domain
 //! over).
@@ -24,6 +25,7 @@ pub mod directory;
 pub mod domain;
 mod health;
 mod lookups;
+pub mod reach;
 pub mod resolver;
 mod seen;
 pub mod sts;
@@ -33,6 +35,7 @@ pub mod table;
 pub use answer::Answer;
 pub use directory::{Directory, NoServers, Server, Settings, Takes};
 pub use lookups::{AddressOrder, SetupError};
+pub use reach::{Network, Reach};
 pub use resolver::DnsResolver;
 pub use sts::StsSettings;
 pub use survey::Survey;

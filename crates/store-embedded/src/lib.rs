@@ -26,6 +26,7 @@ mod library;
 pub mod live;
 pub mod lock;
 pub mod open;
+mod private;
 mod reclaim;
 pub mod record;
 mod recovery;

@@ -2,7 +2,10 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use crate::private;
 
 /// Why a directory cannot be locked.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +51,8 @@ impl Lock {
     fn try_take(path: &Path) -> io::Result<Result<File, String>> {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(path)?;
+        let mut file = options.mode(private::MODE).open(path)?;
+        private::tighten(path)?;
         match file.try_lock() {
             Ok(()) => {
                 file.set_len(0)?;

@@ -39,4 +39,4 @@ pub use exchangers::{Exchanger, Exchangers, Found, Missing, Takes};
 pub use probe::{Probed, probe};
 pub use relay::{Relay, RelayError, Target};
 pub use tls::TlsError;
-pub use transport::{Opened, ReturnTo, SmtpHandle, SmtpTransport};
+pub use transport::{Opened, ReturnTo, Returning, SmtpHandle, SmtpTransport};

@@ -11,6 +11,15 @@ use outflow_mail::{Can, Keyring, Mail, compose};
 use outflow_ports::letter::{Envelope, RETURN_FIELD};
 use outflow_ports::parcel::{Parcel, ParcelRef};
 
+/// By which addresses reports find a message.
+#[derive(Debug)]
+pub(crate) struct ReturnAddresses {
+    /// The sender of the envelope, unless the message names one itself.
+    pub sender: Address,
+    /// What stands in the header.
+    pub field: Address,
+}
+
 /// The domain that a message goes to.
 pub(crate) async fn domain_of(parcel: Option<ParcelRef>) -> Result<String, Reply> {
     let Some(parcel) = parcel else {
@@ -34,7 +43,7 @@ pub(crate) async fn prepare(
     parcel: Option<ParcelRef>,
     can: Can,
     keys: Arc<Keyring>,
-    return_to: Option<Address>,
+    return_to: Option<ReturnAddresses>,
 ) -> Result<Mail, Reply> {
     let Some(parcel) = parcel else {
         return Err(unread("the content of the message is not there".to_owned()));
@@ -56,18 +65,21 @@ fn made(
     parcel: &Parcel,
     can: Can,
     keys: &Keyring,
-    return_to: Option<Address>,
+    return_to: Option<ReturnAddresses>,
 ) -> Result<Mail, Reply> {
     let (envelope, content) = parcel.open().map_err(|error| never(&error.to_string()))?;
     let mut mail = compose(&envelope, &content, can).map_err(|error| never(&error.to_string()))?;
     if let Some(return_to) = &return_to {
-        let field = format!("{RETURN_FIELD}: {}\r\n", return_to.as_str());
+        let field = format!("{RETURN_FIELD}: {}\r\n", return_to.field.as_str());
         mail.bytes.splice(..0, field.into_bytes());
     }
     // Whoever names a return address wants to hear of bounces himself, and what
     // must not bounce has none.
-    if envelope.return_path.is_none() && mail.sender.is_some() && return_to.is_some() {
-        mail.sender = return_to;
+    if envelope.return_path.is_none()
+        && mail.sender.is_some()
+        && let Some(return_to) = return_to
+    {
+        mail.sender = Some(return_to.sender);
     }
     // An unsigned mail would harm the domain more than a late one.
     keys.sign(&mut mail)
@@ -131,8 +143,11 @@ mod tests {
         let return_path = return_path.map(str::to_owned);
         let parcel = ParcelRef::new(Arc::new(InMemory { return_path }), 0, 0);
         let can = Can { eight_bit: true };
-        let bounces = Address::parse("bounce+1@example.net").unwrap();
-        let work = pin!(prepare(Some(parcel), can, Arc::default(), Some(bounces)));
+        let return_to = ReturnAddresses {
+            sender: Address::parse("bounce+1@example.net").unwrap(),
+            field: Address::parse("report+1@example.net").unwrap(),
+        };
+        let work = pin!(prepare(Some(parcel), can, Arc::default(), Some(return_to)));
         let done = work.poll(&mut Context::from_waker(Waker::noop()));
         let Poll::Ready(Ok(mail)) = done else {
             panic!("it waits, or failed: {done:?}");
@@ -147,6 +162,9 @@ mod tests {
         let sender = mail.sender.map(Address::into_string);
         assert_eq!(sender.as_deref(), Some("bounce+1@example.net"));
         assert!(mail.bytes.ends_with(b"\r\n\r\nHello\r\n"));
+        // Whoever is shown the header does not learn where bounces are taken.
+        let text = String::from_utf8(mail.bytes).unwrap();
+        assert!(!text.contains("bounce+"), "{text}");
     }
 
     #[test]
@@ -154,7 +172,7 @@ mod tests {
         let mail = at_once(Some("me@example.org"));
         let sender = mail.sender.map(Address::into_string);
         assert_eq!(sender.as_deref(), Some("me@example.org"));
-        let field = b"X-Outflow: bounce+1@example.net\r\n";
+        let field = b"X-Outflow: report+1@example.net\r\n";
         assert!(mail.bytes.starts_with(field));
     }
 }

@@ -18,7 +18,7 @@ use crate::connect;
 use crate::exchangers::{Exchangers, Missing, Takes};
 use crate::line::{self, Line, Unopened};
 use crate::outbox::{Duty, Leaving, Opening, Outbox};
-use crate::prepare::{domain_of, prepare};
+use crate::prepare::{ReturnAddresses, domain_of, prepare};
 use crate::relay::{Prepared, Target};
 
 /// A message that needs another connection may use this part of its time for it.
@@ -29,8 +29,8 @@ pub(crate) struct Job {
     pub duty: Duty,
     pub parcel: Option<ParcelRef>,
     pub keys: Arc<Keyring>,
-    /// Where bounces go, unless the message says so itself.
-    pub return_to: Option<Address>,
+    /// By which addresses reports find it.
+    pub return_to: Option<ReturnAddresses>,
 }
 
 /// Hears whether a session was opened, and why it could not be.

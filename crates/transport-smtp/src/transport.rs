@@ -22,6 +22,7 @@ use tokio::sync::mpsc::{Sender, channel};
 use crate::berths::{Berths, Claim};
 use crate::connect::unreachable;
 use crate::outbox::{Duty, Opening, Outbox, Wake};
+use crate::prepare::ReturnAddresses;
 use crate::relay::{Prepared, Relay, RelayError};
 use crate::session::{Job, Session};
 
@@ -43,8 +44,17 @@ pub struct Opened<'a> {
 /// Hears of sessions that were opened, and of those that could not be.
 type OnOpened = Arc<dyn Fn(Opened<'_>) + Send + Sync>;
 
-/// Makes the return address of a message.
-pub type ReturnTo = Arc<dyn Fn(MessageId) -> String + Send + Sync>;
+/// By which addresses reports find a message.
+#[derive(Clone, Debug)]
+pub struct Returning {
+    /// Where reports are sent to: the sender of the envelope.
+    pub sender: String,
+    /// What stands in the header, which more people see.
+    pub field: String,
+}
+
+/// Makes the addresses by which reports find a message.
+pub type ReturnTo = Arc<dyn Fn(MessageId) -> Returning + Send + Sync>;
 
 /// Relays by account. Clones lead to the same ones.
 #[derive(Clone, Default)]
@@ -221,8 +231,11 @@ impl SmtpTransport {
         let relay = self.handle.get(&account.id).or_else(|| known.relay.clone());
         let head = &delivery.head;
         let return_to = self.return_to.as_ref().and_then(|return_to| {
-            let address = return_to(MessageId::new(head.accepted_at, head.seq));
-            Address::parse(&address).ok()
+            let made = return_to(MessageId::new(head.accepted_at, head.seq));
+            Some(ReturnAddresses {
+                sender: Address::parse(&made.sender).ok()?,
+                field: Address::parse(&made.field).ok()?,
+            })
         });
         let job = Job {
             duty,

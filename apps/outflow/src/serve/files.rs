@@ -1,9 +1,10 @@
 //! The files beside the store: the administrator's token, and the address, by
 //! which the command line finds a running server.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use outflow_api::state::StartError;
@@ -15,6 +16,12 @@ use outflow_ports::registry::Registry;
 pub const TOKEN: &str = "admin-token";
 /// Where the address of a running server is.
 pub const ADDRESS: &str = "address";
+
+/// Where the keys of return addresses are: one on each line, the first signs.
+pub const KEYS: &str = "return-address-keys";
+
+/// The mode of every file.
+const PRIVATE: u32 = 0o600;
 
 /// Where the name is under which a ledger knows this node.
 const LEDGER_NAME: &str = "ledger-name";
@@ -53,11 +60,7 @@ pub fn admin_token(
     let path = dir.join(TOKEN);
     let begun = dir.join("admin-token.new");
     let was_begun = begun.exists();
-    let mut options = OpenOptions::new();
-    options.create(true).write(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&begun).map_err(at(&begun))?;
+    let mut file = create_private(&begun).map_err(at(&begun))?;
     let token = if was_begun {
         Some(tokens::issue_admin(registry, now)?)
     } else {
@@ -88,7 +91,7 @@ pub fn ledger_name(dir: &Path) -> Result<String, FilesError> {
     // The keys of the standard library's hashes are random.
     let name = format!("{:016x}", RandomState::new().build_hasher().finish());
     let begun = dir.join("ledger-name.new");
-    File::create(&begun)
+    create_private(&begun)
         .and_then(|mut file| {
             writeln!(file, "{name}")?;
             file.sync_all()
@@ -102,12 +105,36 @@ pub fn ledger_name(dir: &Path) -> Result<String, FilesError> {
 /// Says where the server is.
 pub fn write_address(dir: &Path, url: &str) -> Result<(), FilesError> {
     let path = dir.join(ADDRESS);
-    fs::write(&path, format!("{url}\n")).map_err(at(&path))
+    create_private(&path)
+        .and_then(|mut file| writeln!(file, "{url}"))
+        .map_err(at(&path))
 }
 
 /// The server is not there any more. Nobody is helped by an error.
 pub fn remove_address(dir: &Path) {
     let _ = fs::remove_file(dir.join(ADDRESS));
+}
+
+/// Begins a file that only this user can read, also in the place of one that
+/// others can.
+pub fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).truncate(true);
+    let file = options.mode(PRIVATE).open(path)?;
+    file.set_permissions(Permissions::from_mode(PRIVATE))?;
+    Ok(file)
+}
+
+/// Takes the files beside the store from everybody else: an older server, or a
+/// backup that was copied back, may have left them open.
+pub fn tighten(dir: &Path) -> Result<(), FilesError> {
+    for path in [TOKEN, LEDGER_NAME, KEYS].map(|name| dir.join(name)) {
+        match fs::set_permissions(&path, Permissions::from_mode(PRIVATE)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&path)(error)),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Whether nothing was ever kept in a directory.
@@ -122,7 +149,6 @@ pub fn is_empty(dir: &Path) -> bool {
 pub fn make_private(dir: &Path) -> Result<(), FilesError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.mode(0o700);
     builder.create(dir).map_err(at(dir))
 }

@@ -16,7 +16,8 @@ use outflow_config::valid::dns::{Addresses, Lookups};
 use outflow_pipeline::Handle;
 use outflow_ports::intake::{Intake, Refused, Submission, Taken, Then};
 use outflow_resolver_dns::{
-    AddressOrder, Directory, Settings as DnsSettings, SetupError, StsSettings, Table, TableError,
+    AddressOrder, Directory, Network, Reach, Settings as DnsSettings, SetupError, StsSettings,
+    Table, TableError,
 };
 use tokio::runtime;
 
@@ -60,6 +61,12 @@ pub fn directory(
             Addresses::Ipv6Only => AddressOrder::Ipv6Only,
         },
         sts: dns.mta_sts.then(StsSettings::default),
+        reach: Reach::new(
+            dns.allowed_networks
+                .iter()
+                .map(|(address, bits)| Network::new(*address, *bits))
+                .collect(),
+        ),
     });
     let directory = Directory::new(table, asked.as_ref(), runtime)?;
     if dns.lookups == Lookups::Always {

@@ -1,7 +1,7 @@
 //! What comes back: the suppression list, the keys of return addresses, and who
 //! hears reports.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::hash::RandomState;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -26,12 +26,11 @@ use outflow_ports::suppression::{NoSuchRecipient, Suppressions};
 use outflow_telemetry::catalogue::{Event, Level, Reported};
 use outflow_telemetry::sink::Sink;
 
+use super::files::{KEYS, create_private};
 use super::paced::{Paced, and_more};
 use super::server::ServeError;
 use super::wiring::SystemClock;
 
-/// Where the keys of return addresses are: one on each line, the first signs.
-pub const KEYS: &str = "return-address-keys";
 const KEY_BYTES: usize = 32;
 /// Bounces that are written at once, and how long they are collected.
 const BATCH_MAX: usize = 1_000;
@@ -270,11 +269,7 @@ fn make_key(dir: &Path, path: &Path) -> io::Result<String> {
     let mut text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     text.push('\n');
     let begun = dir.join("return-address-keys.new");
-    let mut options = OpenOptions::new();
-    options.create(true).write(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&begun)?;
+    let mut file = create_private(&begun)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&begun, path)?;

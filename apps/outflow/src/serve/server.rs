@@ -141,6 +141,7 @@ impl Server {
         let rules = crate::rules::load(&settings.classify_rules)?;
         let is_fresh = files::is_empty(&data_dir);
         files::make_private(&data_dir)?;
+        files::tighten(&data_dir)?;
         let (node, inbox) = handle::open();
         let waker = node.waker();
         let wake = Arc::new(move || waker.wake());

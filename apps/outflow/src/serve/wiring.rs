@@ -20,7 +20,7 @@ use outflow_store_embedded::EmbeddedStore;
 use outflow_telemetry::catalogue::{Event, Level};
 use outflow_telemetry::sink::{Sink, Sinks};
 use outflow_transport_sandbox::SandboxHandle;
-use outflow_transport_smtp::{Opened, SmtpTransport};
+use outflow_transport_smtp::{Opened, Returning, SmtpTransport};
 use tokio::runtime;
 
 use super::accounts::Accounts;
@@ -153,7 +153,10 @@ impl Wiring {
         };
         let returns = Returns::open(settings, grounds)?;
         if let Some(paths) = returns.paths.clone() {
-            smtp.set_return_to(Arc::new(move |id| paths.address(id)));
+            smtp.set_return_to(Arc::new(move |id| Returning {
+                sender: paths.address(id),
+                field: paths.field(id),
+            }));
         }
         Ok(returns)
     }

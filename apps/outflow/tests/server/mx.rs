@@ -12,7 +12,8 @@ use crate::sink::Sink;
 /// A server whose `mx` account finds its way by `dns` to the port of `sink`.
 fn configure(place: &Place, dns: &DnsServer, sink: &Sink, more: &str) {
     place.configure(&format!(
-        "[dns]\nservers = [\"{}\"]\npatience = \"1s\"\n{more}\n\
+        "[dns]\nservers = [\"{}\"]\npatience = \"1s\"\n\
+         allowed_networks = [\"127.0.0.0/8\"]\n{more}\n\
          [[account]]\nid = \"direct\"\ntransport = \"mx\"\nport = {}\nhelo = \"client.example\"\n",
         dns.address,
         sink.address.port(),

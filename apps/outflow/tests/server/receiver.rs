@@ -266,7 +266,7 @@ fn a_thousand_domains_behind_one_server_share_its_limit() {
     configure(
         &place,
         &format!(
-            "[dns]\nservers = [\"{}\"]\n\
+            "[dns]\nservers = [\"{}\"]\nallowed_networks = [\"127.0.0.0/8\"]\n\
              [[policy]]\nmatch = {{ host = \"mx.example.net\" }}\nrate = \"100/s\"\nburst = 20\n\
              [[account]]\nid = \"direct\"\ntransport = \"mx\"\nport = {}\n\
              helo = \"client.example\"\n",
@@ -320,7 +320,7 @@ fn the_receiver_never_sees_more_connections_than_the_cap() {
     configure(
         &place,
         &format!(
-            "[dns]\nservers = [\"{}\"]\n\
+            "[dns]\nservers = [\"{}\"]\nallowed_networks = [\"127.0.0.0/8\"]\n\
              [[policy]]\nmatch = {{ account = \"busy\" }}\nconcurrency = 3\n\
              {}{}\
              [[account]]\nid = \"each\"\npool = \"each\"\ntransport = \"mx\"\nport = {}\n\

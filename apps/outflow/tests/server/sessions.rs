@@ -44,7 +44,9 @@ fn direct(sink: &Sink, more: &str) -> String {
 
 fn configure(place: &Place, dns: &DnsServer, account: &str) {
     let servers = dns.address;
-    place.configure(&format!("[dns]\nservers = [\"{servers}\"]\n{account}"));
+    place.configure(&format!(
+        "[dns]\nservers = [\"{servers}\"]\nallowed_networks = [\"127.0.0.0/8\"]\n{account}"
+    ));
 }
 
 fn submit(client: &mut Client, recipients: impl IntoIterator<Item = String>) {

@@ -55,6 +55,16 @@ pub const DNS: &[Key] = &[
          and its policy is fetched by HTTPS from `mta-sts.DOMAIN`.",
     )
     .default("true"),
+    Key::new(
+        "allowed_networks",
+        Form::List(&Form::Network, 256),
+        "Networks that `mx` accounts may connect to though they are not public. Whoever owns a \
+         domain can name any address as its mail server, so mail goes to public addresses only: \
+         not to this machine, private, link-local or shared networks, multicast or \
+         documentation, and a domain that has no other server bounces. The same holds for \
+         addresses in brackets (`user@[10.0.0.7]`) and for the web servers of MTA-STS.",
+    )
+    .example("[\"10.20.0.0/16\", \"fd12:3456::/32\"]"),
 ];
 
 pub const DESTINATIONS: &[Key] = &[

@@ -1,6 +1,6 @@
 //! Who hosts a domain, and how DNS is asked.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use outflow_core::time::Nanos;
@@ -8,6 +8,7 @@ use outflow_core::time::Nanos;
 use super::StartAccount;
 use super::machine::span;
 use crate::account::TransportSettings;
+use crate::figure;
 use crate::problem::Problems;
 use crate::raw::{RawDestinations, RawDns};
 
@@ -28,6 +29,9 @@ pub struct Dns {
     pub addresses: Addresses,
     /// Whether the policies of domains are kept (MTA-STS).
     pub mta_sts: bool,
+    /// Networks that are not public and may be connected to all the same: an
+    /// address, and how many of its first bits count.
+    pub allowed_networks: Vec<(IpAddr, u8)>,
 }
 
 /// Whether DNS is asked.
@@ -89,6 +93,11 @@ pub(super) fn dns(raw: &RawDns, accounts: &[StartAccount], problems: &mut Proble
             _ => Addresses::Ipv4First,
         },
         mta_sts: raw.mta_sts,
+        allowed_networks: raw
+            .allowed_networks
+            .iter()
+            .filter_map(|it| figure::network(it))
+            .collect(),
     }
 }
 

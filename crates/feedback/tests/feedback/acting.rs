@@ -15,6 +15,7 @@ use outflow_feedback::SuppressionList;
 use outflow_ports::draft;
 use outflow_ports::hearing::{Hearing as _, Hearsay, Told};
 use outflow_ports::letter::RETURN_FIELD;
+use outflow_ports::receipts::Receipt;
 use outflow_ports::suppression::{
     Screen as _, Suppression, SuppressionChange, SuppressionError, SuppressionFilter,
     Suppressions as _,
@@ -234,6 +235,27 @@ fn a_bounce_of_somebody_behind_our_recipient_suppresses_nobody() {
     assert_eq!(tell(2, "LIST@example.org"), 1);
 }
 
+#[test]
+fn a_return_address_is_heard_for_a_month() {
+    let day = 86_400_i64 * 1_000 * MS;
+    for (no, days, matched) in [(1, 31, 0), (2, 29, 1)] {
+        let world = world();
+        let id = MessageId::new(Wall(NOW.0 - 40 * day), Seq(no));
+        let settled_at = Wall(NOW.0 - days * day);
+        world.keep(Receipt {
+            settled_at,
+            ..receipt(id, "list@example.org")
+        });
+        let mail = dsn("list@example.org");
+        let heard = world.desk.mail(mail.as_bytes(), Some(id), None);
+        assert_eq!(heard.expect("a disk").matched, matched, "{days} days");
+        // Whoever may speak for the message may do so later.
+        let told = format!("To: {}\r\n{mail}", paths().address(id));
+        let heard = world.desk.mail(told.as_bytes(), None, Some("acme"));
+        assert_eq!(heard.expect("a disk").matched, 1, "{days} days");
+    }
+}
+
 /// The message had a Message-ID and a return path of its own: only the field
 /// that we put into it says which it was.
 #[test]
@@ -250,12 +272,12 @@ fn a_report_is_matched_by_our_own_field_of_the_original() {
             &format!("{RETURN_FIELD}: {mark}\r\nFrom: Shop"),
         )
     };
-    let forged = paths().address(id()).replace("@mail", "@mai1");
+    let forged = paths().field(id()).replace("@mail", "@mai1");
     let heard = world
         .desk
         .mail(marked(&forged).as_bytes(), None, Some("acme"));
     assert_eq!(heard.expect("a disk").matched, 0);
-    let mail = marked(&paths().address(id()));
+    let mail = marked(&paths().field(id()));
     let heard = world.desk.mail(mail.as_bytes(), None, Some("acme"));
     assert_eq!(heard.expect("a disk").suppressed, 1);
 }

@@ -21,6 +21,18 @@ fn an_address_carries_its_message() {
     assert_eq!(paths().verify(&address.to_ascii_uppercase()), Some(id()));
 }
 
+/// Whoever is shown a mail sees its header.
+#[test]
+fn what_stands_in_the_header_is_no_return_address() {
+    let field = paths().field(id());
+    let (left, domain) = field.split_once('@').unwrap();
+    assert_eq!(domain, "mail.example.com");
+    assert!(left.starts_with("report+") && left.len() <= 64, "{left}");
+    assert_eq!(paths().verify(&field), None);
+    let renamed = field.replace("report+", "bounce+");
+    assert_eq!(paths().verify(&renamed), None);
+}
+
 #[test]
 fn an_address_that_was_guessed_is_nobodys() {
     let address = paths().address(id());

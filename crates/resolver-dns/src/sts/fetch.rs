@@ -17,6 +17,7 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use super::policy::Policy;
 use super::response::ResponseReader;
 use crate::lookups::Lookups;
+use crate::reach::Reach;
 
 /// How long all of it may take (RFC 8461 suggests a minute; nobody is better
 /// off for waiting that long).
@@ -32,13 +33,18 @@ const FETCHES_MAX: usize = 32;
 pub(super) struct Fetcher {
     connector: TlsConnector,
     port: u16,
+    reach: Reach,
     turns: Semaphore,
 }
 
 impl Fetcher {
     /// Asks web servers at this port. Their certificates must lead to a root
     /// that browsers trust, or to one of these.
-    pub fn new(port: u16, roots: &[CertificateDer<'static>]) -> Result<Self, rustls::Error> {
+    pub fn new(
+        port: u16,
+        roots: &[CertificateDer<'static>],
+        reach: Reach,
+    ) -> Result<Self, rustls::Error> {
         let mut trusted = RootCertStore::empty();
         trusted.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         for root in roots {
@@ -52,6 +58,7 @@ impl Fetcher {
         Ok(Self {
             connector: TlsConnector::from(Arc::new(config)),
             port,
+            reach,
             turns: Semaphore::new(FETCHES_MAX),
         })
     }
@@ -63,7 +70,8 @@ impl Fetcher {
             let _turn = self.turns.acquire().await;
             let host = format!("mta-sts.{domain}");
             let addresses = lookups.addresses(&host).await;
-            let addresses = addresses.map_err(|failure| failure.text)?;
+            let mut addresses = addresses.map_err(|failure| failure.text)?;
+            addresses.retain(|address| self.reach.permits(*address));
             let mut stream = self.connect(&host, addresses).await?;
             let body = get(&mut stream, &host).await?;
             Policy::parse(&body).map_err(|error| error.to_string())
@@ -80,7 +88,7 @@ impl Fetcher {
     ) -> Result<TlsStream<TcpStream>, String> {
         let name = ServerName::try_from(host.to_owned());
         let name = name.map_err(|_| "the domain is no name for a certificate".to_owned())?;
-        let mut why = "the web server of the policy has no address".to_owned();
+        let mut why = "the web server of the policy has no public address".to_owned();
         for address in addresses.into_iter().take(ADDRESSES_MAX) {
             let connect = TcpStream::connect(SocketAddr::new(address, self.port));
             match timeout(CONNECT, connect).await {

@@ -21,6 +21,7 @@ use super::kept::{Entry, Held, Kept};
 use super::policy::Policy;
 use super::record::Record;
 use crate::lookups::Lookups;
+use crate::reach::Reach;
 
 /// A policy holds at least so long: one that ended at once would be fetched for
 /// each message.
@@ -76,16 +77,17 @@ pub(crate) struct Policies {
 }
 
 impl Policies {
-    /// Nothing is known. At most `max` domains are remembered.
+    /// Nothing is known. Web servers within `reach` are asked. At most `max` domains are remembered.
     pub fn new(
         settings: &StsSettings,
         lookups: Arc<Lookups>,
+        reach: Reach,
         max: usize,
         runtime: Handle,
     ) -> Result<Arc<Self>, rustls::Error> {
         Ok(Arc::new(Self {
             lookups,
-            fetcher: Fetcher::new(settings.port, &settings.roots)?,
+            fetcher: Fetcher::new(settings.port, &settings.roots, reach)?,
             runtime,
             patience: settings.patience,
             pause: settings.pause,

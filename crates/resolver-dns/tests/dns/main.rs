@@ -7,6 +7,7 @@
 mod directory;
 mod policies;
 mod port;
+mod reach;
 #[allow(dead_code, unreachable_pub, reason = "others use it as well")]
 mod server;
 mod survey;
@@ -16,7 +17,7 @@ mod web;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outflow_resolver_dns::{AddressOrder, Directory, Settings, Table};
+use outflow_resolver_dns::{AddressOrder, Directory, Network, Reach, Settings, Table};
 use server::DnsServer;
 use tokio::runtime::Runtime;
 
@@ -43,6 +44,7 @@ fn world(change: impl FnOnce(&mut Settings)) -> World {
         cache_max: 10_000,
         order: AddressOrder::Ipv4First,
         sts: None,
+        reach: everywhere(),
     };
     change(&mut settings);
     let table = Table::built_in();
@@ -53,6 +55,12 @@ fn world(change: impl FnOnce(&mut Settings)) -> World {
         dns,
         directory,
     }
+}
+
+/// Addresses of documentation and of this machine too.
+fn everywhere() -> Reach {
+    let all = ["0.0.0.0", "::"].map(|address| Network::new(address.parse().unwrap(), 0));
+    Reach::new(all.to_vec())
 }
 
 impl World {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outflow_resolver_dns::{NoServers, Server, StsSettings, Takes};
+use outflow_resolver_dns::{Network, NoServers, Reach, Server, StsSettings, Takes};
 use tokio::runtime::Runtime;
 
 use crate::server::TXT;
 use crate::web::{Authority, WebServer};
-use crate::{World, wait_for, world};
+use crate::{World, everywhere, wait_for, world};
 
 struct Setting {
     world: World,
@@ -19,6 +19,11 @@ struct Setting {
 /// `example.com` has two servers, and a web server whose certificate is for
 /// `name`. What failed is tried again after `pause`.
 fn setting(name: &str, pause: Duration) -> Setting {
+    within(everywhere(), name, pause)
+}
+
+/// The same, where only some addresses may be connected to.
+fn within(reach: Reach, name: &str, pause: Duration) -> Setting {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -27,6 +32,7 @@ fn setting(name: &str, pause: Duration) -> Setting {
     let authority = Authority::new();
     let web = runtime.block_on(WebServer::start(authority.acceptor(&[name])));
     let world = world(|settings| {
+        settings.reach = reach;
         settings.sts = Some(StsSettings {
             port: web.address.port(),
             roots: vec![authority.root()],
@@ -118,6 +124,18 @@ fn a_domain_says_which_servers_it_wants() {
         "{request}"
     );
     assert_eq!(setting.questions(), 1);
+}
+
+#[test]
+fn a_policy_is_not_fetched_from_an_address_that_is_not_public() {
+    // The mail servers may be reached, the web server may not.
+    let documentation = Network::new([192, 0, 2, 0].into(), 24);
+    let reach = Reach::new(vec![documentation]);
+    let setting = within(reach, "mta-sts.example.com", Duration::from_millis(300));
+    setting.record("1", 60);
+    setting.web.publish("enforce", &["mx.example.net"], 86_400);
+    assert_eq!(setting.hosts(), both());
+    assert_eq!(setting.web.asked(), [] as [String; 0]);
 }
 
 #[test]

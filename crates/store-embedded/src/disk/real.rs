@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Disk, File};
+use crate::private;
 
 /// A directory of the file system.
 #[derive(Debug)]
@@ -19,6 +20,7 @@ impl Directory {
     /// The directory at this path, made if need be.
     pub fn open(path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path)?;
+        private::all_in(path)?;
         Ok(Self {
             path: path.to_owned(),
             handle: fs::File::open(path)?,
@@ -37,7 +39,8 @@ impl Disk for Directory {
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(0o600);
+        options.read(true).write(true).create_new(true);
+        options.mode(private::MODE);
         Ok(Arc::new(options.open(self.path.join(name))?))
     }
 

@@ -33,6 +33,9 @@ pub enum RecordError {
     /// The thread that writes could not be started.
     #[error("the record's thread cannot be started: {0}")]
     Thread(std::io::Error),
+    /// Others on the machine could read it, and that cannot be changed.
+    #[error("it cannot be made private: {0}")]
+    NotPrivate(std::io::Error),
     /// The disk, or SQLite.
     #[error("the record cannot be read or written: {0}")]
     Sqlite(#[from] rusqlite::Error),

@@ -45,6 +45,7 @@ use outflow_core::time::Wall;
 use outflow_ports::receipts::{Happening, Receipt};
 use rusqlite::Connection;
 
+use crate::private;
 use applier::Applier;
 use readers::Readers;
 use retention::Sweep;
@@ -79,6 +80,7 @@ struct Shared {
 impl Record {
     /// Opens the record in this file; makes it if there is none.
     pub fn open(path: &Path, settings: RecordSettings) -> Result<Self, RecordError> {
+        private::with_companions(path).map_err(RecordError::NotPrivate)?;
         let mut connection = schema::writer(path)?;
         schema::migrate(&mut connection)?;
         let applied: i64 =

@@ -10,6 +10,7 @@ mod memory_disk;
 mod model;
 mod moody;
 mod old_format;
+mod privacy;
 mod receipts;
 mod scratch;
 mod space;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outflow_core::destination::{Destination, DestinationKind};
 use outflow_core::reply::Reply;
-use outflow_resolver_dns::{AddressOrder, Directory, Settings, StsSettings, Table};
+use outflow_resolver_dns::{AddressOrder, Directory, Network, Reach, Settings, StsSettings, Table};
 use outflow_transport_smtp::{Relay, Target, Tls};
 use tokio_rustls::TlsAcceptor;
 
@@ -83,6 +83,7 @@ fn setting(shows: Shows, tls: Tls) -> Setting {
             roots: vec![authority.root()],
             ..StsSettings::default()
         }),
+        reach: Reach::new(vec![Network::new([127, 0, 0, 0].into(), 8)]),
     };
     let runtime = world.runtime.handle().clone();
     let directory = Directory::new(Table::built_in(), Some(&settings), runtime).unwrap();
