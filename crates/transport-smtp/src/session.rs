@@ -7,7 +7,6 @@ use outflow_core::destination::Destination;
 use outflow_core::engine::event::Event;
 use outflow_core::reply::{Enhanced, Reply};
 use outflow_mail::Keyring;
-use outflow_mail::address::Address;
 use outflow_ports::parcel::ParcelRef;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout};
