@@ -168,8 +168,15 @@ fn a_message_is_sent_seen_held_and_explained() {
         explained.contains("It waits for its time until "),
         "{explained}"
     );
+    // A retry hurries what was deferred, not what its submitter wants later.
     cli.says(&["messages", "retry", later.trim()]);
-    cli.wait(later.trim(), "delivered");
+    let explained = cli.says(&["explain", later.trim()]);
+    assert!(
+        explained.contains("It waits for its time until "),
+        "{explained}"
+    );
+    cli.says(&["messages", "cancel", later.trim()]);
+    cli.wait(later.trim(), "cancelled");
     cli.says(&["messages", "retry", "--tenant", "nobody"]);
 
     let lists = cli.json(&["pauses", "list"]);

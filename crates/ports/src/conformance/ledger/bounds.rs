@@ -146,6 +146,7 @@ fn a_raised_rate_keeps_the_gap<H: Harness>(make: &dyn Fn() -> H) {
     let (before, after) = (spec("5/s spaced"), spec("50/s spaced"));
     for late in (0..200).step_by(40) {
         let mut fleet = Fleet::new(make(), &before, 3);
+        fleet.add(3, Habit::Greedy);
         fleet.run(Nanos::from_millis(2_000 + late));
         let changed_at = fleet.harness.now().mono;
         fleet.reconfigure(&after);
