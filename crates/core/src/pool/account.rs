@@ -15,6 +15,9 @@ use super::stats::Counts;
 /// A session is taken from a lane that has messages for it only after it was
 /// held so many connect times: after one, every third send opened a session.
 const HOLD_CONNECTS: u64 = 8;
+/// Where connecting takes no time it is held this long all the same: lanes that
+/// wait for tokens of one account would hand its sessions round for ever.
+const HOLD_MIN: Nanos = Nanos::from_millis(100);
 
 const NO_PAIR: u32 = u32::MAX;
 
@@ -221,6 +224,6 @@ impl Account {
 
     /// How long a lane keeps a session against others.
     pub fn hold(&self) -> Nanos {
-        self.connect.get().times(HOLD_CONNECTS)
+        self.connect.get().times(HOLD_CONNECTS).max(HOLD_MIN)
     }
 }
