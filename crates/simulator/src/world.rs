@@ -429,6 +429,13 @@ impl<'a, O: Observer> World<'a, O> {
                 }
             }
             Happening::Policies => {
+                // A process that stands still hears of it after it has gone on:
+                // what it sends at that instant it sends under the old ones.
+                let frozen_until = self.players.iter().map(|it| it.frozen_until).max();
+                if let Some(at) = frozen_until.filter(|at| *at >= self.now && *at > Nanos::ZERO) {
+                    self.script.at(at + Nanos(1), Happening::Policies);
+                    return;
+                }
                 if let Ok(policies) = setup::policies(self.scenario, self.now) {
                     self.cast.change(self.now, policies, &mut self.observer);
                     let policies = self.policies_told();

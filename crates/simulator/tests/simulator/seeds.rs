@@ -63,6 +63,14 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
         1_000_862,
         "the checker wanted more connects to a far end that lets them hang",
     ),
+    (
+        1_002_494,
+        "the checker counted by a policy that a process standing still had not heard of",
+    ),
+    (
+        1_005_241,
+        "lanes without tokens handed a session round for ever, where connecting takes no time",
+    ),
 ];
 
 /// Seeds of `random_faults`, and what they found.
