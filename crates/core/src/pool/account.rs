@@ -18,6 +18,8 @@ const HOLD_CONNECTS: u64 = 8;
 /// Where connecting takes no time it is held this long all the same: lanes that
 /// wait for tokens of one account would hand its sessions round for ever.
 const HOLD_MIN: Nanos = Nanos::from_millis(100);
+/// The least time between two searches for a session to take.
+const TAKE_PAUSE_MIN: Nanos = Nanos::from_millis(1);
 
 const NO_PAIR: u32 = u32::MAX;
 
@@ -220,6 +222,12 @@ impl Account {
     /// A message's share of the time it takes to connect.
     pub fn connect_share(&self) -> Nanos {
         Nanos(self.connect.get().0 / u64::from(self.caps.messages_per_session.max(1)))
+    }
+
+    /// After how long a search for a session to take is repeated: never at the
+    /// same instant, however fast connecting is.
+    pub fn take_pause(&self) -> Nanos {
+        self.connect.get().max(TAKE_PAUSE_MIN)
     }
 
     /// How long a lane keeps a session against others.

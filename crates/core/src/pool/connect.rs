@@ -229,7 +229,7 @@ impl Pool {
         self.work.searches += 1;
         self.work.looks += u64::from(looks);
         if best.is_none() && is_put_off {
-            self.time_take(row, now + self.account(row).connect.get());
+            self.time_take(row, now + self.account(row).take_pause());
         }
         best.map(|(_, at)| Col(at))
     }

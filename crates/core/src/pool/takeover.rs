@@ -86,7 +86,7 @@ impl Pool {
                 true => self.kept_until(no),
                 false => self.sessions.at(no).ready_at + account.hold(),
             };
-            at = at.min(kept_until.max(now + account.connect.get()));
+            at = at.min(kept_until.max(now + account.take_pause()));
             young &= kept_until > now;
         }
         if let Some((_, no)) = found {

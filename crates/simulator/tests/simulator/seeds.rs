@@ -71,6 +71,10 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
         1_005_241,
         "lanes without tokens handed a session round for ever, where connecting takes no time",
     ),
+    (
+        1_008_546,
+        "a search for a session to take was timed for the same instant for ever",
+    ),
 ];
 
 /// Seeds of `random_faults`, and what they found.
