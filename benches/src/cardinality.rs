@@ -55,8 +55,10 @@ pub struct Plan {
 
 /// What differs from message to message.
 #[derive(Clone, Copy)]
-enum Differs {
+pub enum Differs {
     Nothing,
+    /// The idempotency key.
+    Key,
     Campaign,
     RecipientDomain,
 }
@@ -65,6 +67,7 @@ impl Differs {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Nothing => "warm-up",
+            Self::Key => "keys",
             Self::Campaign => "campaigns",
             Self::RecipientDomain => "recipient domains",
         }
@@ -73,13 +76,17 @@ impl Differs {
     /// Appends a message as a line of JSON.
     fn write(self, out: &mut String, no: u64) {
         let (tenant, campaign, domain) = match self {
-            Self::Nothing => ("plain", "same".to_owned(), "same.example".to_owned()),
+            Self::Nothing | Self::Key => ("plain", "same".to_owned(), "same.example".to_owned()),
             Self::Campaign => ("campaigns", format!("c{no}"), "same.example".to_owned()),
             Self::RecipientDomain => ("domains", "same".to_owned(), format!("d{no}.example")),
         };
+        out.push('{');
+        if matches!(self, Self::Key) {
+            let _ = write!(out, r#""idempotency_key":"key-{no}","#);
+        }
         let _ = writeln!(
             out,
-            r#"{{"tenant":"{tenant}","campaign":"{campaign}","from":"shop@example.com","to":"u{no}@{domain}","subject":"Order {no}","text":"Thank you for your order {no}."}}"#,
+            r#""tenant":"{tenant}","campaign":"{campaign}","from":"shop@example.com","to":"u{no}@{domain}","subject":"Order {no}","text":"Thank you for your order {no}."}}"#,
         );
     }
 }
@@ -105,7 +112,7 @@ struct Phase {
 }
 
 /// What one phase came to.
-struct Rates {
+pub struct Rates {
     first: f64,
     last: f64,
     refused: u64,
@@ -250,7 +257,7 @@ async fn settled(server: &Server, connection: &mut Connection) -> io::Result<u64
 }
 
 /// Submits all messages of a phase.
-async fn run_phase(
+pub async fn run_phase(
     server: &Server,
     differs: Differs,
     count: u64,
@@ -292,7 +299,7 @@ async fn run_phase(
 }
 
 /// Waits until all messages are settled.
-async fn drain(server: &Server, count: u64) -> io::Result<()> {
+pub async fn drain(server: &Server, count: u64) -> io::Result<()> {
     let mut connection = server.connect().await?;
     let (mut last, mut moved) = (0, Instant::now());
     loop {

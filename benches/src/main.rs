@@ -35,6 +35,7 @@ mod reading;
 mod redis;
 mod server;
 mod throttle;
+mod trickle;
 mod waiting;
 
 use std::io;
@@ -151,6 +152,15 @@ enum Bench {
         /// Seconds without work before memory is looked at for the last time.
         #[arg(long, default_value_t = 60)]
         idle: u64,
+    },
+    /// What a server does when little happens after much was delivered.
+    Trickle {
+        /// Messages that were delivered before.
+        #[arg(long, default_value_t = 2_000_000)]
+        messages: u64,
+        /// Seconds of two messages each.
+        #[arg(long, default_value_t = 120)]
+        seconds: u64,
     },
     /// How long critical messages take beside a long queue.
     Priority {
@@ -270,6 +280,7 @@ fn run(bench: Bench) -> io::Result<Option<Value>> {
             messages,
             idle: std::time::Duration::from_secs(idle),
         })?,
+        Bench::Trickle { messages, seconds } => trickle::run(trickle::Plan { messages, seconds })?,
         Bench::Priority { messages, rate } => priority::run(messages, rate)?,
         Bench::Reading => reading::run()?,
         Bench::Throttle {

@@ -188,6 +188,16 @@ impl Server {
             .ok_or_else(|| io::Error::other("the system does not tell the memory of a process"))
     }
 
+    /// Bytes that it has had written to the disk so far.
+    pub fn written_bytes(&self) -> io::Result<u64> {
+        let io = fs::read_to_string(format!("/proc/{}/io", self.child.id()))?;
+        let line = io
+            .lines()
+            .find_map(|line| line.strip_prefix("write_bytes:"));
+        line.and_then(|bytes| bytes.trim().parse().ok())
+            .ok_or_else(|| io::Error::other("the system does not tell what a process writes"))
+    }
+
     /// The CPU time it has taken so far.
     pub fn cpu(&self) -> Duration {
         cpu_of(&self.child.id().to_string())

@@ -94,7 +94,7 @@ impl EmbeddedStore {
                 self.index.apply(now.wall, record, &context, place);
             }
             Task::Forget { seqs } => self.index.forget(&seqs),
-            Task::Turn => {}
+            Task::Turn => self.reclaim.turned(),
             Task::Keep { messages } => {
                 self.reclaim.answered();
                 for it in messages {
@@ -103,8 +103,11 @@ impl EmbeddedStore {
                 }
             }
             Task::Keys { keys, .. } => {
-                self.index.keys.restate(&keys, (through >> 32) as u32);
-                self.reclaim.answered();
+                if !keys.is_empty() {
+                    let segment = (through >> 32) as u32;
+                    self.index.keys.remembered.restated(&keys, segment);
+                    self.reclaim.answered();
+                }
             }
         }
     }
@@ -114,6 +117,10 @@ impl EmbeddedStore {
         match task {
             kept @ (Task::Open { .. } | Task::Forget { .. }) => {
                 return Some(kept).filter(|_| self.orders.is_some());
+            }
+            Task::Keys { keys, moved } if keys.is_empty() => {
+                let mark = Task::Keys { keys, moved };
+                return Some(mark).filter(|_| self.orders.is_some());
             }
             Task::Accept {
                 batch, messages, ..
@@ -133,7 +140,10 @@ impl EmbeddedStore {
                 }
             }
             Task::Keep { messages } => self.reclaim.not_kept(messages),
-            Task::Keys { .. } => self.reclaim.answered(),
+            Task::Keys { keys, .. } => {
+                self.index.keys.remembered.not_restated(&keys);
+                self.reclaim.answered();
+            }
             Task::Turn => self.reclaim.not_turned(),
         }
         None

@@ -127,7 +127,9 @@ impl Desk {
                 let is_kept = |it: &&Finished| self.receipts.keeps(&it.key.tenant, it.state);
                 let kept = slice.iter().filter(is_kept);
                 let receipts = kept.map(|it| self.receipt(it)).collect();
-                if slices.peek().is_some() {
+                if !paper.feedback.is_empty() {
+                    self.record.settle(receipts, 0);
+                } else if slices.peek().is_some() {
                     let before = slice.last().map_or(0, |it| it.end.position());
                     self.record.settle(receipts, before);
                 } else {
@@ -136,11 +138,14 @@ impl Desk {
                 // Only now can the record answer for them.
                 self.waiting.fetch_sub(slice.len(), Ordering::Release);
             }
-            if paper.finished.is_empty() {
-                self.record.settle(Vec::new(), paper.through);
-            }
+            let is_covered = paper.feedback.is_empty() && !paper.finished.is_empty();
             for (seq, at, error) in paper.feedback {
                 self.record.feedback(seq, at, error);
+            }
+            // Feedback is added to receipts, so it comes behind them; and the
+            // record covers the journal only when it has both.
+            if !is_covered {
+                self.record.settle(Vec::new(), paper.through);
             }
         }
     }

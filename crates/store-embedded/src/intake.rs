@@ -107,7 +107,7 @@ impl EmbeddedStore {
     }
 
     /// A flow whose name went with an old segment is named again.
-    fn name_again(&mut self, id: FlowId) {
+    pub(crate) fn name_again(&mut self, id: FlowId) {
         let Some(flow) = self.index.flow(id) else {
             return;
         };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::journal::codec::Out;
 use crate::journal::entry;
-use crate::journal::files::Files;
+use crate::journal::files::{Files, gone_or};
 use crate::journal::frame::{self, frame_bytes};
 use crate::journal::place::Place;
 use crate::journal::segment::{HEADER, Header, Kind};
@@ -142,9 +142,21 @@ impl Keeper {
     /// Copies the living bodies of a segment to a new file, which then takes
     /// the segment's name; places stay good by a table at its end.
     fn rewrite(&self, number: u32, living: &[Place]) -> io::Result<u64> {
-        let files = &self.setup.files;
+        let disk = &self.setup.files.disk;
         let name = format!("body-{number:08x}.rewrite");
-        let file = files.disk.create(&name)?;
+        // One that failed before may have left its file behind.
+        gone_or(disk.remove(&name))?;
+        let rewritten = self.rewrite_as(&name, number, living);
+        if rewritten.is_err() {
+            let _ = disk.remove(&name);
+        }
+        rewritten
+    }
+
+    fn rewrite_as(&self, name: &str, number: u32, living: &[Place]) -> io::Result<u64> {
+        let files = &self.setup.files;
+        let file = files.disk.create(name)?;
+        let since = files.now();
         let epoch = files.new_epoch();
         let (mut at, mut buffer) = (HEADER, Vec::new());
         let mut table = Vec::with_capacity(living.len());
@@ -175,10 +187,11 @@ impl Keeper {
             epoch,
             before_end: table_at,
             key_seed: files.key_seed,
+            since,
         };
         file.write_at(&header.to_bytes(), 0)?;
         file.sync()?;
-        files.disk.rename(&name, &Kind::Body.name(number))?;
+        files.disk.rename(name, &Kind::Body.name(number))?;
         files.disk.sync_names()?;
         let bytes = at + buffer.len() as u64;
         let shelf = Shelf {

@@ -9,7 +9,7 @@
 //! in) and `answers` (what comes back), [`open`]; `index` (what
 //! is alive and where it waits); `journal` (how it gets to the disk) over
 //! [`disk`]; `library` and `timeline` (how it is read back), `recovery` (what a
-//! start finds), `reclaim` and `keeper` (how space is given back); `clerk`,
+//! start finds) with `resync`, `reclaim` and `keeper` (how space is given back); `clerk`,
 //! [`live`] and [`record`] (what is kept of messages that are done with);
 //! [`check`], [`boot`], [`lock`].
 
@@ -30,6 +30,7 @@ mod private;
 mod reclaim;
 pub mod record;
 mod recovery;
+mod resync;
 pub mod settings;
 pub mod store;
 mod timeline;

@@ -42,6 +42,15 @@ impl Shelf {
         moved.get(at.ok()?).map(|(_, to)| *to)
     }
 
+    /// How many bytes the frame at this place has; at least what the place says
+    /// if it cannot be read.
+    pub fn frame_bytes(&self, place: Place) -> u64 {
+        match self.read(place) {
+            Ok(Some((_, payload))) => frame::frame_bytes(payload.len()) as u64,
+            _ => place.size(),
+        }
+    }
+
     /// The kind and payload of the frame at this place, if it holds.
     pub fn read(&self, place: Place) -> io::Result<Option<(u8, Vec<u8>)>> {
         self.read_as(place, Wait::AsNeeded)

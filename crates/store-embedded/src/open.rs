@@ -98,12 +98,14 @@ impl EmbeddedStore {
         };
         clear_leftovers(&*disk).map_err(io)?;
         let mut found = Recovery::read(&*disk, &settings, record.applied())?;
+        found.in_doubt.write_again().map_err(io)?;
         let random = || RandomState::new().build_hasher().finish();
         let files = Arc::new(Files::new(
             disk,
             Arc::clone(&found.library),
             found.key_seed.unwrap_or_else(random),
             random(),
+            Arc::clone(&settings.boot),
             [settings.envelope_segment_bytes, settings.body_segment_bytes],
         ));
         let clerk = Clerk::start(
@@ -166,12 +168,13 @@ impl EmbeddedStore {
             last_given,
             last_record: found.last_record,
             key_seed: files.key_seed,
-            keys_moved: found.keys_moved,
+            // The mark in the journal may have gone with its segment.
+            keys_moved: found.keys_moved || record.has_keys(),
             clocks: Default::default(),
             through: found.through,
             commit_times: Vec::new(),
             asks: Arc::new(Asks::new(wake)),
-            reclaim: Reclaim::new(found.envelopes, found.bodies, chores, tidied),
+            reclaim: Reclaim::new(found.envelopes, &found.bodies, chores, tidied),
             library: found.library,
             threads: vec![writer, keeper],
             clerk: Some(clerk),
@@ -186,13 +189,13 @@ impl EmbeddedStore {
 /// Removes what a crash left half made. Spares are made anew: nobody knows
 /// whether they were whole.
 fn clear_leftovers(disk: &dyn Disk) -> io::Result<()> {
-    let mut removed = false;
     for name in disk.list()? {
         let is_ours = name.ends_with(".spare") || name.ends_with(".rewrite");
         if is_ours && Kind::parse(&name).is_none() {
             disk.remove(&name)?;
-            removed = true;
         }
     }
-    if removed { disk.sync_names() } else { Ok(()) }
+    // Also if none was: a process that was killed may have named a segment and
+    // not synced that name, and what is acknowledged from now on may go there.
+    disk.sync_names()
 }

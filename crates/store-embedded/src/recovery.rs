@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use outflow_core::message::Seq;
+use outflow_core::time::Wall;
 
 use crate::boot::{BootTime, LastRecord};
 use crate::disk::{Disk, File, read_range};
@@ -23,6 +24,7 @@ use crate::journal::place::{Place, position};
 use crate::journal::segment::{Frames, HEADER, Header, HeaderError, Kind, is_vouched_for};
 use crate::journal::writer::Tail;
 use crate::library::{Library, Moves, Shelf};
+use crate::resync::InDoubt;
 use crate::settings::Settings;
 
 /// Segments in memory that are not replayed yet.
@@ -60,6 +62,16 @@ pub enum JournalError {
     },
 }
 
+/// A body segment as a start finds it.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyFile {
+    pub bytes: u64,
+    /// Nothing in it was dead before this.
+    pub since: Wall,
+    /// How many bodies it has, if it was rewritten; else nobody has counted.
+    pub count: Option<u64>,
+}
+
 /// What a start found.
 pub struct Recovery {
     pub index: Index,
@@ -71,12 +83,14 @@ pub struct Recovery {
     pub keys_moved: bool,
     /// Envelope segments, oldest first, and body segments with their bytes.
     pub envelopes: Vec<u32>,
-    pub bodies: BTreeMap<u32, u64>,
+    pub bodies: BTreeMap<u32, BodyFile>,
     /// Bytes of the journal that were read, and that were cut.
     pub bytes_read: u64,
     pub bytes_cut: u64,
     /// Up to where the journal counts.
     pub through: u64,
+    /// What was read and may be in the machine's memory only.
+    pub in_doubt: InDoubt,
 }
 
 fn at_file<T>(name: &str, result: io::Result<T>) -> Result<T, JournalError> {
@@ -155,6 +169,7 @@ impl Recovery {
             bytes_read: 0,
             bytes_cut: 0,
             through: 0,
+            in_doubt: InDoubt::default(),
         };
         found.open_bodies(disk)?;
         found.read_envelopes(disk, applied)?;
@@ -174,12 +189,18 @@ impl Recovery {
                 }) => continue,
                 opened => opened?,
             };
+            let moved = moved_table(&opened)?;
+            let body_file = BodyFile {
+                bytes: opened.bytes,
+                since: opened.header.since,
+                count: moved.as_ref().map(|moved| moved.len() as u64),
+            };
+            self.bodies.insert(number, body_file);
             let shelf = Shelf {
                 file: Arc::clone(&opened.file),
                 epoch: opened.header.epoch,
-                moved: moved_table(&opened)?,
+                moved,
             };
-            self.bodies.insert(number, opened.bytes);
             self.library.put(Kind::Body, number, shelf);
         }
         Ok(())
@@ -292,8 +313,10 @@ impl Recovery {
         if is_torn {
             self.bytes_cut = bad.max(end) - end;
         }
-        // What is read here may be in the machine's memory only.
-        at_file(&segment.name, segment.file.sync())?;
+        if whole {
+            self.in_doubt = InDoubt::of(&last_group, &self.library);
+            self.in_doubt.add(&segment.file, start, end);
+        }
         self.through = position(segment.number, end);
         self.tail.next_envelope = segment.number + 1;
         self.tail.before_end = end;
@@ -364,8 +387,9 @@ impl Recovery {
     /// an entry speaks of.
     fn find_body_end(&mut self, disk: &dyn Disk) -> Result<(), JournalError> {
         self.tail.next_envelope = self.tail.next_envelope.max(1);
-        self.tail.next_body = self.tail.next_body.max(1);
-        let Some((&number, &bytes)) = self.bodies.last_key_value() else {
+        let unused = self.index.bodies.next_segment();
+        self.tail.next_body = self.tail.next_body.max(unused);
+        let Some((&number, &BodyFile { bytes, .. })) = self.bodies.last_key_value() else {
             return Ok(());
         };
         let Some(last) = self.index.bodies.last_in(number) else {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
+use outflow_core::engine::action::Record as EngineRecord;
 use outflow_core::flow::FlowKey;
 use outflow_core::handle::FlowId;
 use outflow_core::message::Seq;
@@ -194,6 +195,9 @@ impl Store for EmbeddedStore {
             }
             StoreWork::Accept { batch, messages } => self.accept(now, batch, messages),
             StoreWork::Append { no, record } => {
+                if let EngineRecord::Moved { to, .. } = &record {
+                    self.name_again(*to);
+                }
                 let context = self.index.expect(now.wall, &record);
                 self.order(Task::Append {
                     no: Some(no),

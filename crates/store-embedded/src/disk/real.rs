@@ -20,6 +20,13 @@ impl Directory {
     /// The directory at this path, made if need be.
     pub fn open(path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path)?;
+        // A directory without a durable name is lost with all that is in it.
+        // One that we may not read is somebody else's, and older than this.
+        for parent in path.ancestors().skip(1).take(2) {
+            if let Ok(parent) = fs::File::open(parent) {
+                parent.sync_all()?;
+            }
+        }
         private::all_in(path)?;
         Ok(Self {
             path: path.to_owned(),

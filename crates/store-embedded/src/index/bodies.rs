@@ -7,8 +7,12 @@ use crate::journal::place::Place;
 /// How much of one segment is alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
+    /// Bytes that are alive, and that ever were, as far as is known here.
     pub live: u64,
     pub total: u64,
+    /// The same, counted in bodies.
+    pub live_count: u64,
+    pub total_count: u64,
 }
 
 /// All body segments.
@@ -34,11 +38,18 @@ impl Bodies {
         let share = self.segments.entry(body.segment()).or_default();
         share.live += body.size();
         share.total += body.size();
+        share.live_count += 1;
+        share.total_count += 1;
     }
 
     /// The last body of a segment, if that is the last one.
     pub fn last_in(&self, segment: u32) -> Option<Place> {
         Some(self.end).filter(|end| end.segment() == segment)
+    }
+
+    /// The number behind those of all segments that any message spoke of.
+    pub fn next_segment(&self) -> u32 {
+        self.end.segment() + 1
     }
 
     /// A message that had this body is gone.
@@ -55,6 +66,7 @@ impl Bodies {
         }
         if let Some(share) = self.segments.get_mut(&body.segment()) {
             share.live = share.live.saturating_sub(body.size());
+            share.live_count = share.live_count.saturating_sub(1);
         }
     }
 }

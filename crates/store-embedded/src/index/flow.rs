@@ -36,7 +36,8 @@ pub struct Flow {
     pub sweeps: u32,
     pub sweeps_lost: u32,
     pub swept: Seq,
-    /// Records about the flow as a whole on their way to the disk.
+    /// Records about the flow as a whole on their way to the disk, also those
+    /// that move messages to it.
     pub records: u32,
     /// Messages that the engine will be told of: new ones, and others.
     pub accepted: u32,
@@ -82,6 +83,11 @@ impl Flow {
     /// Whether a message must not be handed out for now.
     pub fn is_swept(&self, seq: Seq) -> bool {
         self.sweeps > 0 && seq <= self.swept
+    }
+
+    /// Whether it has messages or is about to get some: its name must stay.
+    pub fn is_used(&self) -> bool {
+        self.live + self.pending + self.dead + self.records > 0
     }
 
     /// Whether nothing lives in it or is on its way, and nobody is to be told of

@@ -2,27 +2,21 @@
 //!
 //! Only hashes are kept, made with a seed that nobody outside knows. The hash of
 //! a live message stands in its slot, so a live key costs four bytes here. Keys
-//! of settled messages are remembered for a while; beyond a number the oldest
-//! are handed to the record.
+//! of settled messages are remembered for a while (see `remembered`); beyond a
+//! number the oldest are handed to the record.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use outflow_core::message::Seq;
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::intake::Given;
 
+use super::remembered::Remembered;
 use super::slots::{Low, NOBODY, Slots};
 use crate::journal::entry::OldKey;
 
 /// A place in the table that was used once.
 const GONE: Low = Low::MAX;
-
-/// A remembered key and the segment that it stands in.
-#[derive(Clone, Copy, Debug)]
-pub struct Remembered {
-    pub key: OldKey,
-    pub segment: u32,
-}
 
 /// All known keys.
 #[derive(Debug)]
@@ -33,9 +27,7 @@ pub struct Keys {
     table: Vec<Low>,
     used: usize,
     live: usize,
-    settled: HashMap<u64, (Seq, Wall)>,
-    /// Settled ones, in the order in which they are forgotten.
-    old: VecDeque<Remembered>,
+    pub remembered: Remembered,
     max: usize,
     life: Nanos,
     /// The journal is being read: live keys are put into the table afterwards,
@@ -50,8 +42,7 @@ impl Keys {
             table: Vec::new(),
             used: 0,
             live: 0,
-            settled: HashMap::new(),
-            old: VecDeque::new(),
+            remembered: Remembered::default(),
             max,
             life,
             is_replaying: true,
@@ -61,6 +52,7 @@ impl Keys {
     /// The journal was read; up to `count` live keys are about to be added.
     pub fn replayed(&mut self, count: usize) {
         self.is_replaying = false;
+        self.remembered.sort();
         self.used = 0;
         self.live = 0;
         self.table = vec![NOBODY; (count * 4 / 3 + 64).next_power_of_two()];
@@ -76,8 +68,8 @@ impl Keys {
             accepted_at,
             known: true,
         };
-        if let Some(&(seq, accepted_at)) = self.settled.get(&hash) {
-            return Some(known(seq, accepted_at));
+        if let Some(key) = self.remembered.find(hash) {
+            return Some(known(key.seq, key.accepted_at));
         }
         let (_, seq) = self.probe(slots, hash)?;
         let slot = slots.get(seq)?;
@@ -118,7 +110,7 @@ impl Keys {
     pub fn add(&mut self, slots: &Slots, hash: u64, seq: Seq) {
         self.pending.remove(&hash);
         // It was free, so whoever had it before has been forgotten.
-        self.settled.remove(&hash);
+        self.remembered.replace(hash);
         if self.is_replaying {
             return;
         }
@@ -169,66 +161,17 @@ impl Keys {
             *place = GONE;
             self.live -= 1;
         }
-        self.remember(Remembered {
-            key: OldKey {
-                hash: slot.key,
-                seq,
-                accepted_at: slot.accepted_at.wall(),
-                until: now + self.life,
-            },
-            segment: slot.root.segment(),
-        });
-    }
-
-    /// Remembers the key of a settled message.
-    pub fn remember(&mut self, it: Remembered) {
-        let OldKey {
-            hash,
+        let key = OldKey {
+            hash: slot.key,
             seq,
-            accepted_at,
-            ..
-        } = it.key;
-        let before = self.settled.insert(hash, (seq, accepted_at));
-        if before.is_none_or(|(of, _)| of != seq) {
-            self.old.push_back(it);
-        }
+            accepted_at: slot.accepted_at.wall(),
+            until: now + self.life,
+        };
+        self.remembered.add(key, slot.root.segment());
     }
 
     /// Forgets what is old; what is too much goes to `moved`.
     pub fn forget(&mut self, now: Wall, moved: &mut Vec<OldKey>) {
-        while let Some(oldest) = self.old.front() {
-            let is_over = oldest.key.until <= now;
-            if !is_over && self.old.len() <= self.max {
-                return;
-            }
-            let Some(Remembered { key, .. }) = self.old.pop_front() else {
-                return;
-            };
-            let of = self.settled.get(&key.hash).map(|(seq, _)| *seq);
-            if of != Some(key.seq) {
-                continue;
-            }
-            self.settled.remove(&key.hash);
-            if !is_over {
-                moved.push(key);
-            }
-        }
-    }
-
-    /// Keys that stand in segments up to this one only, at most `max`.
-    pub fn standing_in(&self, through: u32, max: usize) -> Vec<OldKey> {
-        let in_old = self.old.iter().filter(|it| it.segment <= through);
-        in_old.take(max).map(|it| it.key).collect()
-    }
-
-    /// These keys were written again.
-    pub fn restate(&mut self, keys: &[OldKey], segment: u32) {
-        let mut keys: Vec<u64> = keys.iter().map(|key| key.hash).collect();
-        keys.sort_unstable();
-        for it in &mut self.old {
-            if keys.binary_search(&it.key.hash).is_ok() {
-                it.segment = segment;
-            }
-        }
+        self.remembered.forget(now, self.max, moved);
     }
 }

@@ -4,7 +4,7 @@
 //! message, which records about it are under way) is worked out anew at the
 //! next start. The index does no I/O.
 //!
-//! Reading order: `slots`, `list`, `flow`, `wheel`, `keys`, `bodies`; then what
+//! Reading order: `slots`, `list`, `flow`, `wheel`, `keys`, `remembered`, `bodies`; then what
 //! is done with them: `records`, `ripe`, `closing`, `replay`.
 
 mod bodies;
@@ -13,6 +13,7 @@ mod flow;
 pub(crate) mod keys;
 mod list;
 mod records;
+mod remembered;
 mod replay;
 mod ripe;
 pub(crate) mod slots;
@@ -34,6 +35,7 @@ use outflow_core::time::{Nanos, Wall};
 use outflow_ports::store::{Found, StoreDone};
 
 use self::bodies::Bodies;
+pub(crate) use self::bodies::Share;
 pub(crate) use self::flow::Flow;
 use self::keys::Keys;
 use self::slots::{Slot, Slots, Stand};
@@ -157,7 +159,7 @@ impl Index {
         }
         if let Some(entry) = self.flows.get_mut(id.index()) {
             match entry {
-                Some(flow) if flow.live + flow.pending + flow.dead > 0 => flow.key = key,
+                Some(flow) if flow.is_used() => flow.key = key,
                 entry => *entry = Some(Flow::new(key)),
             }
         }

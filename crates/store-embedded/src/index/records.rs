@@ -77,11 +77,12 @@ impl Index {
             }
             Record::Moved {
                 flow,
+                to,
                 through,
                 held,
-                ..
             } => {
                 self.add_flow_record(*flow);
+                self.add_flow_record(*to);
                 self.sweep(*flow, *through);
                 context.except = self.out_of_reach(*flow, *through);
                 for &seq in held {
@@ -202,13 +203,16 @@ impl Index {
     }
 
     fn take_flow_record(&mut self, record: &Record) {
-        if let Record::Cancelled { flow, .. }
-        | Record::Moved { flow, .. }
-        | Record::Hastened { flow, .. } = record
-            && let Some(it) = self.flow_mut(*flow)
-        {
-            it.records = it.records.saturating_sub(1);
-            self.look_at_end(*flow);
+        let (flow, to) = match record {
+            Record::Cancelled { flow, .. } | Record::Hastened { flow, .. } => (*flow, None),
+            Record::Moved { flow, to, .. } => (*flow, Some(*to)),
+            _ => return,
+        };
+        for id in std::iter::once(flow).chain(to) {
+            if let Some(it) = self.flow_mut(id) {
+                it.records = it.records.saturating_sub(1);
+                self.look_at_end(id);
+            }
         }
     }
 

@@ -16,7 +16,6 @@ use outflow_core::handle::FlowId;
 use outflow_core::message::{Seq, State};
 use outflow_core::time::Wall;
 
-use super::keys::Remembered;
 use super::slots::{Slot, Stamp, Stand};
 use super::{Flow, Index, Reserved};
 use crate::journal::codec::In;
@@ -122,7 +121,7 @@ impl Index {
             Entry::Keys { keys, .. } => {
                 let segment = place.segment();
                 for key in keys {
-                    self.keys.remember(Remembered { key, segment });
+                    self.keys.remembered.add(key, segment);
                 }
             }
             Entry::Commit(_) | Entry::Body => {}

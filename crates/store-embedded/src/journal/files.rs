@@ -9,8 +9,11 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::place::SEGMENT_BYTES_MAX;
+use outflow_core::time::Wall;
+
+use super::place::{SEGMENT_BYTES_MAX, SEGMENTS_MAX};
 use super::segment::{HEADER, Header, Kind};
+use crate::boot::BootClock;
 use crate::disk::{Disk, File};
 use crate::library::{Library, Shelf};
 
@@ -50,6 +53,7 @@ pub struct Files {
     pub disk: Arc<dyn Disk>,
     pub library: Arc<Library>,
     pub key_seed: u64,
+    boot: Arc<dyn BootClock>,
     bytes: [u64; 2],
     spares: Mutex<Vec<Spare>>,
     names: AtomicU64,
@@ -62,12 +66,14 @@ impl Files {
         library: Arc<Library>,
         key_seed: u64,
         epoch: u64,
+        boot: Arc<dyn BootClock>,
         bytes: [u64; 2],
     ) -> Self {
         Self {
             disk,
             library,
             key_seed,
+            boot,
             bytes: bytes.map(|bytes| bytes.clamp(4_096, SEGMENT_BYTES_MAX)),
             spares: Mutex::default(),
             names: AtomicU64::new(1),
@@ -139,14 +145,24 @@ impl Files {
             kind == Kind::Body || count >= SPARES_MAX || bytes != self.usual_bytes(kind)
         };
         if enough {
-            self.disk.remove(name)?;
+            gone_or(self.disk.remove(name))?;
             return self.disk.sync_names();
         }
         let spare = self.spare_name(kind);
-        self.disk.rename(name, &spare)?;
+        match self.disk.rename(name, &spare) {
+            // It was renamed before, and then the names could not be synced.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return self.disk.sync_names();
+            }
+            renamed => renamed?,
+        }
         // Nothing may be written into it while a crash could bring its old name
         // back.
-        self.disk.sync_names()?;
+        if let Err(error) = self.disk.sync_names() {
+            // The caller tries again and finds that it is gone.
+            let _ = self.disk.remove(&spare);
+            return Err(error);
+        }
         self.spares().push(Spare {
             kind,
             name: spare,
@@ -164,6 +180,9 @@ impl Files {
         before_end: u64,
         needed: usize,
     ) -> io::Result<Active> {
+        if number >= SEGMENTS_MAX {
+            return Err(io::Error::other("the journal has used all its numbers"));
+        }
         let bytes = self.usual_bytes(kind).max(HEADER + needed as u64);
         let spare = {
             let mut spares = self.spares();
@@ -182,6 +201,7 @@ impl Files {
             epoch: self.new_epoch(),
             before_end,
             key_seed: self.key_seed,
+            since: self.now(),
         };
         spare.file.write_at(&header.to_bytes(), 0)?;
         spare.file.sync()?;
@@ -203,9 +223,22 @@ impl Files {
         })
     }
 
+    /// The time that a segment which is written now carries.
+    pub fn now(&self) -> Wall {
+        self.boot.wall()
+    }
+
     /// An epoch that no file of this directory had before.
     pub fn new_epoch(&self) -> u64 {
         let next = self.epochs.fetch_add(1, Ordering::Relaxed);
         next.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
+    }
+}
+
+/// A file that is not there any more needs no removal.
+pub fn gone_or(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }

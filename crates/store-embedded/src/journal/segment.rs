@@ -4,6 +4,7 @@
 //! it is to be read, and its epoch, which every check covers. Behind it stand
 //! frames up to the first that does not hold.
 
+use outflow_core::time::Wall;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::codec::{In, Out};
@@ -70,6 +71,8 @@ pub struct Header {
     pub before_end: u64,
     /// What idempotency keys are hashed with.
     pub key_seed: u64,
+    /// Nothing in it was dead before this. Earlier versions wrote 1970.
+    pub since: Wall,
 }
 
 /// Why a header cannot be read.
@@ -91,6 +94,7 @@ impl Header {
         let mut out = Out(&mut bytes);
         out.u16(FORMAT).u8(self.kind as u8).u8(0).u32(self.number);
         out.u64(self.epoch).u64(self.before_end).u64(self.key_seed);
+        out.i64(self.since.0);
         bytes.resize(HEADER as usize - 8, 0);
         let check = xxh3_64(&bytes);
         bytes.extend_from_slice(&check.to_le_bytes());
@@ -125,6 +129,7 @@ impl Header {
             epoch: from.u64()?,
             before_end: from.u64()?,
             key_seed: from.u64()?,
+            since: Wall(from.i64()?),
         }))
     }
 }

@@ -66,7 +66,7 @@ impl EmbeddedStore {
             return Job::Keep { victim, left };
         }
         // Keys first: a copy of a dead letter would remember its own for less.
-        let keys = self.index.keys.standing_in(victim, RESTATE_MAX);
+        let keys = self.index.keys.remembered.take_in(victim, RESTATE_MAX);
         if !keys.is_empty() {
             let moved = self.keys_moved;
             self.order_of_job(Task::Keys { keys, moved });
@@ -117,7 +117,7 @@ impl EmbeddedStore {
 
     /// Names of flows that stand in old segments: those with messages are
     /// written again, the others when they get some.
-    pub(super) fn restate_names(&mut self, victim: u32) -> bool {
+    pub(crate) fn restate_names(&mut self, victim: u32) -> bool {
         let mut again = Vec::new();
         let mut under_way = false;
         for (index, flow) in self.index.flows.iter_mut().enumerate() {
@@ -130,7 +130,7 @@ impl EmbeddedStore {
             }
             if self.opening.contains_key(&id) {
                 under_way = true;
-            } else if flow.live + flow.pending + flow.dead == 0 {
+            } else if !flow.is_used() {
                 flow.named = Place::NONE;
             } else if again.len() < RESTATE_MAX {
                 again.push((id, Arc::clone(&flow.key)));
@@ -215,7 +215,7 @@ impl EmbeddedStore {
             };
         }
         // A message that was settled meanwhile left its key behind.
-        if !self.index.keys.standing_in(victim, 1).is_empty() {
+        if self.index.keys.remembered.any_in(victim) {
             let left = VecDeque::new();
             return Job::Keep { victim, left };
         }

@@ -12,6 +12,7 @@
 mod bodies;
 mod envelopes;
 
+use self::bodies::Bodies;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
@@ -23,6 +24,7 @@ use crate::journal::place::Place;
 use crate::journal::segment::Kind;
 use crate::journal::task::Keep;
 use crate::keeper::{Chore, Tidied};
+use crate::recovery::BodyFile;
 use crate::store::EmbeddedStore;
 
 /// How often there is a look at what could go.
@@ -31,6 +33,9 @@ const LOOK_EVERY: Nanos = Nanos::from_millis(500);
 const STEP_EVERY: Nanos = Nanos::from_millis(2);
 /// Slots looked at in one turn.
 const SCAN_MAX: usize = 65_536;
+
+/// About how long a record about a limit is.
+const LIMIT_BYTES: u64 = 192;
 
 /// What is being done.
 enum Job {
@@ -58,7 +63,10 @@ enum Job {
         found: BTreeSet<Place>,
     },
     /// The keeper rewrites it.
-    Rewriting,
+    Rewriting {
+        victim: u32,
+        count: u64,
+    },
 }
 
 /// What could be given back.
@@ -76,33 +84,17 @@ pub struct Reclaim {
     tidied: Arc<Mutex<Vec<Tidied>>>,
     /// Segments given up that the keeper still has.
     pub leaving: usize,
+    /// A body segment that is to be ended, though it is the newest; the writer
+    /// has not answered yet, and may still write to it.
+    turning: Option<u32>,
     /// A body segment that is not written any more, though it is the newest.
     turned: u32,
-}
-
-#[derive(Clone, Copy)]
-struct Bodies {
-    bytes: u64,
-    /// Since when something in it is dead.
-    dead_since: Option<Wall>,
-    /// What was alive when it was last rewritten.
-    rewritten_live: Option<u64>,
-}
-
-impl Bodies {
-    const fn new(bytes: u64) -> Self {
-        Self {
-            bytes,
-            dead_since: None,
-            rewritten_live: None,
-        }
-    }
 }
 
 impl Reclaim {
     pub fn new(
         envelopes: Vec<u32>,
-        bodies: BTreeMap<u32, u64>,
+        bodies: &BTreeMap<u32, BodyFile>,
         chores: Sender<Chore>,
         tidied: Arc<Mutex<Vec<Tidied>>>,
     ) -> Self {
@@ -113,8 +105,8 @@ impl Reclaim {
             ),
             envelopes: envelopes.into(),
             bodies: bodies
-                .into_iter()
-                .map(|(no, bytes)| (no, Bodies::new(bytes)))
+                .iter()
+                .map(|(no, file)| (*no, Bodies::found(file)))
                 .collect(),
             job: Job::None,
             unanswered: 0,
@@ -122,6 +114,7 @@ impl Reclaim {
             chores: Some(chores),
             tidied,
             leaving: 0,
+            turning: None,
             turned: 0,
         }
     }
@@ -151,9 +144,15 @@ impl Reclaim {
         }
     }
 
+    /// The writer has ended the newest body segment. All messages whose bodies
+    /// it wrote there are answered by now or with this answer.
+    pub fn turned(&mut self) {
+        self.turned = self.turning.take().unwrap_or(self.turned);
+    }
+
     /// Bodies still go to the same segment.
     pub fn not_turned(&mut self) {
-        self.turned = 0;
+        self.turning = None;
     }
 
     /// When to look again.
@@ -198,36 +197,31 @@ impl EmbeddedStore {
                 from,
                 found,
             } => self.scan_bodies(victim, from, found),
-            Job::Rewriting => Job::Rewriting,
+            rewriting @ Job::Rewriting { .. } => rewriting,
         };
         let pause = match self.reclaim.job {
-            Job::None | Job::Rewriting | Job::Wait { .. } => LOOK_EVERY,
+            Job::None | Job::Rewriting { .. } | Job::Wait { .. } => LOOK_EVERY,
             _ => STEP_EVERY,
         };
         self.reclaim.next_look = now.mono + pause;
     }
 
     fn hear_keeper(&mut self) {
-        let mut all = self
-            .reclaim
-            .tidied
-            .lock()
-            .unwrap_or_else(|it| it.into_inner());
-        let all = std::mem::take(&mut *all);
+        let tidied = Arc::clone(&self.reclaim.tidied);
+        let all = std::mem::take(&mut *tidied.lock().unwrap_or_else(|it| it.into_inner()));
         for tidied in all {
             match tidied {
                 Tidied::Gone(_, _) => self.reclaim.leaving -= 1,
-                Tidied::Rewritten(number, bytes) => {
-                    self.reclaim.job = Job::None;
-                    let live = self.live_bodies(number);
-                    if let Some(known) = self.reclaim.bodies.get_mut(&number) {
-                        known.bytes = bytes.unwrap_or(known.bytes);
-                        known.dead_since = None;
-                        known.rewritten_live = Some(live);
-                    }
-                }
+                Tidied::Rewritten(number, bytes) => self.bodies_rewritten(number, bytes),
             }
         }
+    }
+
+    /// About how many bytes it takes to write all that is known of limits and
+    /// accounts again.
+    fn limit_bytes(&self) -> u64 {
+        let index = &self.index;
+        (index.limits.len() + index.holds.len() + index.adapted.len()) as u64 * LIMIT_BYTES
     }
 
     fn find_job(&mut self, now: Wall) -> Job {
@@ -235,7 +229,7 @@ impl EmbeddedStore {
         // Bodies first: they are most of the bytes.
         let seen: Vec<u32> = self.index.bodies.segments.keys().copied().collect();
         for number in seen {
-            let usual = Bodies::new(self.settings.body_segment_bytes);
+            let usual = Bodies::begun(self.settings.body_segment_bytes);
             self.reclaim.bodies.entry(number).or_insert(usual);
         }
         self.turn_bodies(newest_body, now);
@@ -243,15 +237,14 @@ impl EmbeddedStore {
         let candidates = self.reclaim.bodies.range(..end);
         let candidates: Vec<(u32, Bodies)> = candidates.map(|(no, it)| (*no, *it)).collect();
         for (number, known) in candidates {
-            let live = self.live_bodies(number);
-            if live == 0 {
+            if self.share_of(number).live_count == 0 {
                 self.reclaim.bodies.remove(&number);
                 self.index.bodies.segments.remove(&number);
                 self.reclaim.leaving += 1;
                 self.reclaim.chore(Chore::GiveUp(Kind::Body, number));
                 continue;
             }
-            if self.should_rewrite(number, known, live, now) {
+            if self.should_rewrite(number, known, now) {
                 return Job::ScanBodies {
                     victim: number,
                     from: Seq(0),
@@ -262,8 +255,10 @@ impl EmbeddedStore {
         let Some(&victim) = self.reclaim.envelopes.front() else {
             return Job::None;
         };
-        let live: u64 = self.index.envelopes.values().sum();
+        let keys = &self.index.keys.remembered;
+        let live = self.index.envelopes.values().sum::<u64>() + keys.bytes() + self.limit_bytes();
         let here = self.index.envelopes.get(&victim).copied().unwrap_or(0);
+        let here = here + keys.bytes_in(victim);
         let segments = self.reclaim.envelopes.len() as u64;
         let bytes = segments * self.settings.envelope_segment_bytes;
         let too_much = bytes > self.settings.slack_bytes + live + live / 2;

@@ -183,9 +183,14 @@ impl Record {
         self.shared.any_keys.store(true, Ordering::Release);
     }
 
+    /// Whether there may be idempotency keys here.
+    pub fn has_keys(&self) -> bool {
+        self.shared.any_keys.load(Ordering::Acquire)
+    }
+
     /// The message of an idempotency key, and when it was accepted.
     pub fn find_key(&self, hash: u64) -> Option<(Seq, Wall)> {
-        if !self.shared.any_keys.load(Ordering::Acquire) {
+        if !self.has_keys() {
             return None;
         }
         let now = retention::now();

@@ -16,14 +16,14 @@ use super::harness::Rig;
 const FLOW: FlowId = FlowId(0);
 
 #[derive(Default)]
-struct Story {
-    accepted: BTreeSet<Seq>,
-    settled: BTreeSet<Seq>,
-    unsure: BTreeSet<Seq>,
+pub struct Story {
+    pub accepted: BTreeSet<Seq>,
+    pub settled: BTreeSet<Seq>,
+    pub unsure: BTreeSet<Seq>,
 }
 
 /// Enough to fill several segments, give some up and rewrite others.
-fn tell(driver: &mut Driver, story: &mut Story) {
+pub fn tell(driver: &mut Driver, story: &mut Story) {
     driver.open(FLOW);
     for round in 0..20_u64 {
         let body: Arc<[u8]> = Arc::from(vec![round as u8; 900]);
@@ -46,7 +46,7 @@ fn tell(driver: &mut Driver, story: &mut Story) {
     }
 }
 
-fn check(driver: &mut Driver, story: &Story, no: u64) {
+pub fn check(driver: &mut Driver, story: &Story, no: u64) {
     let mut found = BTreeSet::new();
     let store = driver.rig.store();
     store.scan(Seq(0), usize::MAX, &mut |it| {
@@ -65,7 +65,7 @@ fn check(driver: &mut Driver, story: &Story, no: u64) {
     }
 }
 
-fn begin(seed: u64) -> Driver {
+pub fn begin(seed: u64) -> Driver {
     let mut rig = Rig::on_memory(seed);
     rig.settings.envelope_segment_bytes = 4_096;
     rig.settings.body_segment_bytes = 8_192;

@@ -10,15 +10,19 @@ use outflow_core::engine::action::Record;
 use outflow_core::engine::event::Event;
 use outflow_core::entropy::Entropy;
 use outflow_core::flow::FlowKey;
-use outflow_core::handle::FlowId;
+use outflow_core::handle::{AppendNo, FlowId};
 use outflow_core::message::{Seq, State};
 use outflow_core::name::Name;
 use outflow_core::time::Nanos;
 use outflow_ports::conformance::store::Harness;
 use outflow_ports::store::{Store, StoreDone, StoreWork};
 
-use super::driver::{Driver, Said, message, settlement};
+use super::driver::{Driver, Said, key_of, message, settlement};
 use super::harness::Rig;
+use super::space::until;
+use crate::disk::Disk;
+use crate::journal::place::Place;
+use crate::journal::segment::Kind;
 
 /// What a store should know.
 struct Ledger {
@@ -261,4 +265,71 @@ fn names_of_flows_that_are_over_take_no_room() {
         ledger.close(flow, true);
         assert!(ledger.driver.rig.store().index.flows.len() <= 1);
     }
+}
+
+const FROM: FlowId = FlowId(0);
+const TO: FlowId = FlowId(1);
+
+fn all_moved() -> Record {
+    Record::Moved {
+        flow: FROM,
+        to: TO,
+        through: Seq(u64::MAX),
+        held: Vec::new(),
+    }
+}
+
+fn two_flows() -> Driver {
+    let mut rig = Rig::on_memory(4);
+    rig.settings.envelope_segment_bytes = 4_096;
+    rig.settings.slack_bytes = 4_096;
+    rig.settings.reading_grace = Nanos::ZERO;
+    rig.settings.record.batch_time = Nanos::from_millis(1);
+    rig.crash();
+    let mut driver = Driver::new(rig);
+    driver.open(FROM);
+    driver.open(TO);
+    driver
+}
+
+fn accept_one(driver: &mut Driver) -> Seq {
+    let body: Arc<[u8]> = Arc::from([7; 30]);
+    match driver.accept(vec![message(FROM, 1, &body)]) {
+        Said::Given(given) => given[0].seq,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn messages_that_are_moved_to_an_idle_flow_keep_its_name() {
+    let mut driver = two_flows();
+    until(&mut driver, "the name goes with its segment", |driver| {
+        let seq = accept_one(driver);
+        driver.commit(settlement(FROM, seq, State::Delivered));
+        let named = driver.rig.store().index.flow(TO).unwrap().named;
+        named == Place::NONE
+    });
+    let first = Kind::Envelope.name(1);
+    until(&mut driver, "the segment goes", |driver| {
+        !driver.rig.disk.list().unwrap().contains(&first)
+    });
+    let seq = accept_one(&mut driver);
+    assert_eq!(driver.commit(all_moved()), Said::Committed);
+    driver.restart();
+    let store = driver.rig.store();
+    assert_eq!(store.find(seq).unwrap().flow, TO);
+    assert_eq!(**store.flow_key(TO).unwrap(), key_of(TO));
+}
+
+#[test]
+fn a_flow_that_messages_are_being_moved_to_keeps_its_name() {
+    let mut driver = two_flows();
+    accept_one(&mut driver);
+    let no = AppendNo(1);
+    let record = all_moved();
+    driver.submit(StoreWork::Append { no, record });
+    driver.rig.store().restate_names(u32::MAX);
+    let store = driver.rig.store();
+    assert_ne!(store.index.flow(TO).unwrap().named, Place::NONE);
+    assert!(store.opening.contains_key(&TO), "its name is written again");
 }

@@ -146,12 +146,17 @@ impl Rig {
         Ok(opened)
     }
 
-    /// The process dies; with it, if there is one, the power.
-    pub fn die(&mut self) {
+    /// The process is killed; what it wrote stays in the machine's memory.
+    pub fn kill(&mut self) {
         self.disk.mood.dead.store(true, SeqCst);
         self.store = None;
         self.disk.mood.dead.store(false, SeqCst);
         self.disk.mood.dies_at.store(0, SeqCst);
+    }
+
+    /// The process dies; with it, if there is one, the power.
+    pub fn die(&mut self) {
+        self.kill();
         if let Some(memory) = &self.memory {
             memory.lose_power(&mut self.entropy);
         }

@@ -1,8 +1,9 @@
 //! A disk in memory that loses power: what was not synced is lost, or half of
 //! it is, in blocks of 512 bytes and in any order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use outflow_core::entropy::Entropy;
@@ -15,12 +16,16 @@ const BLOCK: usize = 512;
 struct Content {
     now: Vec<u8>,
     durable: Vec<u8>,
+    /// Blocks that a sync has to write.
+    dirty: BTreeSet<usize>,
 }
 
 type Shared = Arc<Mutex<Content>>;
 
 #[derive(Default)]
 struct State {
+    /// Files cannot be synced; what they should have written counts as written.
+    failing: Arc<AtomicBool>,
     names: BTreeMap<String, Shared>,
     durable: BTreeMap<String, Shared>,
 }
@@ -28,7 +33,7 @@ struct State {
 #[derive(Clone, Default)]
 pub struct MemoryDisk(Arc<Mutex<State>>);
 
-struct MemoryFile(Shared);
+struct MemoryFile(Shared, Arc<AtomicBool>);
 
 impl MemoryDisk {
     /// The power goes, and comes back.
@@ -41,20 +46,40 @@ impl MemoryDisk {
         state.durable = state.names.clone();
         for content in state.names.values() {
             let mut content = content.lock().unwrap();
-            let Content { now, durable } = &mut *content;
+            let Content {
+                now,
+                durable,
+                dirty,
+            } = &mut *content;
             if now.len() != durable.len() && entropy.between(0, 1) == 0 {
                 now.resize(durable.len(), 0);
             }
             durable.resize(now.len(), 0);
             let blocks = now.chunks_mut(BLOCK).zip(durable.chunks_mut(BLOCK));
             let share = entropy.between(0, 3);
-            for (now, durable) in blocks {
-                if now != durable && entropy.between(1, 3) > share {
+            for (no, (now, durable)) in blocks.enumerate() {
+                if now != durable && (!dirty.contains(&no) || entropy.between(1, 3) > share) {
                     now.copy_from_slice(durable);
                 }
             }
+            dirty.clear();
             durable.copy_from_slice(now);
         }
+    }
+
+    /// Syncs of files fail from now on, or succeed.
+    pub fn fail_syncs(&self, failing: bool) {
+        self.0.lock().unwrap().failing.store(failing, SeqCst);
+    }
+
+    /// Whether these bytes stand in any file.
+    pub fn holds(&self, bytes: &[u8]) -> bool {
+        let state = self.0.lock().unwrap();
+        let holds = |file: &Shared| {
+            let content = file.lock().unwrap();
+            content.now.windows(bytes.len()).any(|it| it == bytes)
+        };
+        state.names.values().any(holds)
     }
 
     /// Turns one bit of a file.
@@ -94,13 +119,14 @@ impl Disk for MemoryDisk {
         }
         let content = Shared::default();
         state.names.insert(name.into(), Arc::clone(&content));
-        Ok(Arc::new(MemoryFile(content)))
+        Ok(Arc::new(MemoryFile(content, Arc::clone(&state.failing))))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let state = self.0.lock().unwrap();
         let content = state.names.get(name).ok_or_else(missing)?;
-        Ok(Arc::new(MemoryFile(Arc::clone(content))))
+        let failing = Arc::clone(&state.failing);
+        Ok(Arc::new(MemoryFile(Arc::clone(content), failing)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -146,12 +172,28 @@ impl File for MemoryFile {
             content.now.resize(end, 0);
         }
         content.now[offset as usize..end].copy_from_slice(bytes);
+        content
+            .dirty
+            .extend(offset as usize / BLOCK..end.div_ceil(BLOCK));
         Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {
         let mut content = self.0.lock().unwrap();
-        content.durable = content.now.clone();
+        let Content {
+            now,
+            durable,
+            dirty,
+        } = &mut *content;
+        let dirty = std::mem::take(dirty);
+        if self.1.load(SeqCst) {
+            return Err(io::Error::other("the disk does not sync"));
+        }
+        durable.resize(now.len(), 0);
+        for no in dirty {
+            let block = no * BLOCK..((no + 1) * BLOCK).min(now.len());
+            durable[block.clone()].copy_from_slice(&now[block]);
+        }
         Ok(())
     }
 

@@ -6,6 +6,8 @@ mod damage;
 mod driver;
 mod flows;
 mod harness;
+mod kills;
+mod long_time;
 mod memory_disk;
 mod model;
 mod moody;

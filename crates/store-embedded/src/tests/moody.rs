@@ -2,8 +2,8 @@
 //! process that uses it has died.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
 use crate::disk::{Disk, File};
 
@@ -15,6 +15,19 @@ pub struct Mood {
     /// Dies before the operation with this number, counted from 1.
     pub dies_at: AtomicU64,
     pub operations: AtomicU64,
+    /// So many more syncs of names fail.
+    pub names_failing: AtomicU64,
+    /// So many more renames of files whose names end like this fail.
+    pub renames_failing: AtomicU64,
+    pub rename_ending: Mutex<&'static str>,
+    /// Who holds this keeps all files from being synced.
+    pub gate: Mutex<()>,
+}
+
+/// Whether one is left; then it is taken.
+fn take_one(left: &AtomicU64) -> bool {
+    left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1))
+        .is_ok()
 }
 
 impl Mood {
@@ -74,6 +87,10 @@ impl Disk for Moody {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.mood.change()?;
+        let is_meant = from.ends_with(*self.mood.rename_ending.lock().unwrap());
+        if is_meant && take_one(&self.mood.renames_failing) {
+            return Err(io::Error::other("the disk does not rename"));
+        }
         self.inner.rename(from, to)
     }
 
@@ -84,6 +101,9 @@ impl Disk for Moody {
 
     fn sync_names(&self) -> io::Result<()> {
         self.mood.change()?;
+        if take_one(&self.mood.names_failing) {
+            return Err(io::Error::other("the disk does not sync names"));
+        }
         self.inner.sync_names()
     }
 
@@ -113,6 +133,7 @@ impl File for MoodyFile {
     }
 
     fn sync(&self) -> io::Result<()> {
+        drop(self.mood.gate.lock().unwrap());
         self.mood.change()?;
         if self.mood.failing.load(SeqCst) {
             return Err(io::Error::other("the disk does not sync"));

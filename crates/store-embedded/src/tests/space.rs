@@ -24,7 +24,7 @@ fn bytes(driver: &Driver) -> usize {
 }
 
 /// Turns until something holds, with real time for the threads behind.
-fn until(driver: &mut Driver, what: &str, mut holds: impl FnMut(&mut Driver) -> bool) {
+pub fn until(driver: &mut Driver, what: &str, mut holds: impl FnMut(&mut Driver) -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds(driver) {
         assert!(Instant::now() < deadline, "waited in vain: {what}");
