@@ -23,6 +23,15 @@ const TAKE_PAUSE_MIN: Nanos = Nanos::from_millis(1);
 
 const NO_PAIR: u32 = u32::MAX;
 
+/// An account's sessions to one destination that several lanes share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SiteSessions {
+    /// All of them; those of a relay only while they carry something there.
+    pub live: u32,
+    /// Those that are idle, whichever lane used them last.
+    pub idle: u32,
+}
+
 /// One account.
 #[derive(Clone, Debug)]
 pub(super) struct Account {
@@ -72,7 +81,7 @@ pub(super) struct Account {
     pub bits: PairBits,
     pairs: Vec<u32>,
     /// Sessions by site, for lanes that share a destination.
-    sites: Vec<u32>,
+    sites: Vec<SiteSessions>,
 }
 
 impl Account {
@@ -142,20 +151,20 @@ impl Account {
     }
 
     /// Its sessions to the lanes of one site.
-    pub fn site_live(&self, site: u32) -> u32 {
-        self.sites.get(site as usize).copied().unwrap_or(0)
+    pub fn at_site(&self, site: u32) -> SiteSessions {
+        self.sites.get(site as usize).copied().unwrap_or_default()
     }
 
-    pub fn set_site_live(&mut self, site: u32, live: u32) {
+    pub fn set_at_site(&mut self, site: u32, sessions: SiteSessions) {
         let at = site as usize;
         if self.sites.len() <= at {
-            if live == 0 {
+            if sessions == SiteSessions::default() {
                 return;
             }
-            self.sites.resize(at + 1, 0);
+            self.sites.resize(at + 1, SiteSessions::default());
         }
         if let Some(slot) = self.sites.get_mut(at) {
-            *slot = live;
+            *slot = sessions;
         }
     }
 

@@ -82,6 +82,15 @@ impl Pool {
             sum.idle,
             "idle list of {row:?}"
         );
+        for (members, site) in self.sites.iter().zip(0..) {
+            let met = members.iter().filter_map(|col| account.pair(col.index()));
+            let idle: u32 = met.map(|no| self.pair(no).counts.idle).sum();
+            assert_eq!(
+                account.at_site(site).idle,
+                idle,
+                "idle of {row:?} at {site}"
+            );
+        }
     }
 
     /// The sessions of an account that are no lane's: those of a relay that

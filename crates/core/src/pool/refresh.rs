@@ -9,6 +9,7 @@ use crate::handle::{AccountId, LaneId};
 use crate::time::Mono;
 
 use super::Pool;
+use super::account::SiteSessions;
 use super::lane::Rich;
 use super::pair::{Opens, Pair};
 use super::place::{Col, PairNo, Row};
@@ -183,9 +184,6 @@ impl Pool {
         if waiting_gained {
             self.began_to_wait.push(col);
         }
-        if waiting_gained || demand_gained {
-            self.ask_site(col);
-        }
     }
 
     pub(super) fn refresh_pair(&mut self, no: PairNo) {
@@ -203,19 +201,23 @@ impl Pool {
         let cap = account.caps.per_destination.min(pair.far_end.cap);
         let (may_open, carries, opens) = match account.caps.kind {
             SessionKind::Connections => {
-                let live = site.map_or(pair.counts.live(), |site| account.site_live(site));
-                let (below_cap, idle) = (live < cap, pair.counts.idle > 0);
+                let own = SiteSessions {
+                    live: pair.counts.live(),
+                    idle: pair.counts.idle,
+                };
+                let at = site.map_or(own, |site| account.at_site(site));
+                let (below_cap, idle) = (at.live < cap, at.idle > 0);
                 let first = pair.counts.serving() == 0;
                 let opens = if first { Opens::First } else { Opens::More };
                 (below_cap && !idle, idle, opens)
             }
             SessionKind::RelayConnections => {
-                let busy = site.map_or(pair.counts.busy, |site| account.site_live(site));
+                let busy = site.map_or(pair.counts.busy, |site| account.at_site(site).live);
                 let below_cap = busy.saturating_add(pair.counts.opening) < cap;
                 (below_cap, busy < cap, Opens::First)
             }
             SessionKind::Slots => {
-                let live = site.map_or(pair.counts.live(), |site| account.site_live(site));
+                let live = site.map_or(pair.counts.live(), |site| account.at_site(site).live);
                 (false, live < cap, Opens::No)
             }
         };

@@ -240,7 +240,7 @@ impl Pool {
             return None;
         }
         let no = match kind {
-            SessionKind::Connections => Sessions::last(self.pair(pair).idle)?,
+            SessionKind::Connections => self.idle_for(row, col)?,
             SessionKind::RelayConnections => Sessions::last(self.account(row).idle)?,
             SessionKind::Slots => self.sessions.insert(row, pair, now)?,
         };

@@ -7,14 +7,16 @@
 //! a lane thus find the same accounts, and no search looks into flows.
 //!
 //! Lanes of one destination are a *site*: the cap on an account's sessions to
-//! one destination counts them together, and an idle session of one lane is
-//! handed to another that waits: the same host takes the mail of both.
+//! one destination counts them together, and a session that is idle carries the
+//! next message of any of them, since the same host takes the mail of all. It
+//! stays that lane's which used it last.
 
 use super::Pool;
+use super::account::SiteSessions;
 use super::lane::Lane;
 use super::pair::{Opens, Pair};
 use super::place::{Col, Row};
-use super::session::{Chain, Sessions};
+use super::session::{Chain, SessionNo, Sessions};
 use super::settings::ClassMask;
 use crate::free_numbers::FreeNumbers;
 use crate::handle::{AccountId, LaneId};
@@ -95,7 +97,9 @@ impl Pool {
                     true => counts.busy,
                     false => counts.live(),
                 };
-                self.account_mut(row).set_site_live(site, live);
+                let idle = counts.idle;
+                let sessions = SiteSessions { live, idle };
+                self.account_mut(row).set_at_site(site, sessions);
             }
             if self.account(row).gone {
                 continue;
@@ -118,6 +122,12 @@ impl Pool {
         site
     }
 
+    /// Whether the sessions of one lane carry messages of the other.
+    pub(super) fn is_same_site(&self, col: Col, other: Col) -> bool {
+        let site = self.lane(col).site;
+        col == other || site.is_some() && site == self.lane(other).site
+    }
+
     /// The lanes of the same destination, without the lane itself.
     fn others_of_site(&self, col: Col) -> impl Iterator<Item = Col> {
         let site = self.lane(col).site;
@@ -126,85 +136,32 @@ impl Pool {
         others.filter(move |other| *other != col)
     }
 
-    /// Whether a lane has more messages than idle sessions. Unlike a lane that
-    /// waits for one to be opened, it may have as many on their way: those may
-    /// take long, and one that is idle serves at once.
-    fn lacks_idle(&self, col: Col) -> bool {
-        let lane = self.lane(col);
-        !lane.demand.is_empty() && lane.waiting > lane.counts.idle
-    }
-
-    /// A session of a lane came free: another lane of the destination gets it if
-    /// it waits and has had less, or if its own has no message. Whether it did.
-    pub(super) fn give_to_site(&mut self, row: Row, col: Col) -> bool {
-        let waiting = self
+    /// An idle session for a lane that sends through an account: one of its own,
+    /// else one that another lane of its destination used last, best one that has
+    /// no message for it.
+    pub(super) fn idle_for(&mut self, row: Row, col: Col) -> Option<SessionNo> {
+        let account = self.account(row);
+        let last_idle = |col: Col| {
+            let pair = account.pair(col.index())?;
+            Sessions::last(self.pair(pair).idle)
+        };
+        if let Some(own) = last_idle(col) {
+            return Some(own);
+        }
+        let mut givers = self
             .others_of_site(col)
-            .filter(|other| self.lacks_idle(*other) && self.could_use_session(row, *other));
-        let Some(other) = waiting.min_by_key(|other| self.start_tag(*other)) else {
-            return false;
-        };
-        let keeps = !self.lane(col).demand.is_empty();
-        if keeps && self.start_tag(col) <= self.start_tag(other) {
-            return false;
-        }
-        self.hand_over(row, col, other)
-    }
-
-    /// A lane began to wait: it gets an idle session for which another lane of
-    /// its destination has no message.
-    pub(super) fn ask_site(&mut self, col: Col) {
-        let spare = |other: &Col| {
-            let other = self.lane(*other);
-            other.counts.idle > 0 && other.demand.is_empty()
-        };
-        let Some(other) = self.others_of_site(col).find(spare) else {
-            return;
-        };
-        // Those first whose accounts have tokens.
-        for has_tokens in [true, false] {
-            for row in (0..self.accounts.len() as u32).map(Row) {
-                let account = self.account(row);
-                let serves = !account.supply.and(self.lane(col).demand).is_empty();
-                let meant = serves == has_tokens && !account.is_relay();
-                if meant && self.could_use_session(row, col) {
-                    while self.lacks_idle(col) && self.hand_over(row, other, col) {}
-                }
-            }
-        }
-    }
-
-    /// A lane has no more messages: its idle sessions go to those of its
-    /// destination that wait.
-    pub(super) fn offer_to_site(&mut self, col: Col) {
-        let others = self.others_of_site(col);
-        let waiting: Vec<Col> = others.filter(|it| self.lacks_idle(*it)).collect();
-        for other in waiting {
-            self.ask_site(other);
-        }
-    }
-
-    /// Whether a lane could use a session of an account right now, as far as
-    /// the pair is concerned.
-    fn could_use_session(&self, row: Row, col: Col) -> bool {
-        let lane = self.lane(col);
-        let pair = self.account(row).pair(col.index());
-        let is_open = pair.is_some_and(|no| {
-            let pair = self.pair(no);
-            !pair.held && !pair.product.and(lane.demand).is_empty()
-        });
-        is_open && self.serves(row, col) && self.can_take(row, col, lane.first_cost())
+            .filter(|other| last_idle(*other).is_some());
+        let first = givers.next()?;
+        let is_spare = |other: &Col| self.lane(*other).demand.is_empty();
+        let spare = std::iter::once(first).chain(givers).find(is_spare);
+        self.hand_over(row, spare.unwrap_or(first), col)
     }
 
     /// Moves an idle session from one lane of a destination to another.
-    fn hand_over(&mut self, row: Row, from: Col, to: Col) -> bool {
+    fn hand_over(&mut self, row: Row, from: Col, to: Col) -> Option<SessionNo> {
         let account = self.account(row);
-        let (Some(giver), Some(taker)) = (account.pair(from.index()), account.pair(to.index()))
-        else {
-            return false;
-        };
-        let Some(no) = Sessions::last(self.pair(giver).idle) else {
-            return false;
-        };
+        let (giver, taker) = (account.pair(from.index())?, account.pair(to.index())?);
+        let no = Sessions::last(self.pair(giver).idle)?;
         let mut idle = self.pair(giver).idle;
         self.sessions.unlink(&mut idle, Chain::Pair, no);
         self.pair_mut(giver).idle = idle;
@@ -221,7 +178,7 @@ impl Pool {
         self.refresh_lane(from);
         self.refresh_lane(to);
         self.free_col_if_done(from);
-        true
+        Some(no)
     }
 
     /// A lane is gone for good.
@@ -237,8 +194,9 @@ impl Pool {
         }
     }
 
-    /// An account came to the cap of a site, or below it: the other lanes of
-    /// the site may open no more there, or may again.
+    /// An account came to the cap of a site, or below it, or has a session idle
+    /// there, or none any more: the other lanes of the site may open no more
+    /// there, or may again, or can send.
     pub(super) fn refresh_site(&mut self, row: Row, col: Col) {
         let Some(site) = self.lane(col).site else {
             return;

@@ -128,7 +128,7 @@ impl Pool {
     fn may_take(&self, now: Mono, no: SessionNo, col: Col) -> bool {
         let session = self.sessions.at(no);
         let (row, pair) = (session.row, self.pair(session.carried()));
-        if pair.col == col {
+        if self.is_same_site(pair.col, col) {
             return false;
         }
         if self.urgent.contains(col.0) {
@@ -200,7 +200,6 @@ impl Pool {
     /// look whether another wants them.
     pub(super) fn offer_idle(&mut self, col: Col) {
         self.spared += 1;
-        self.offer_to_site(col);
         if self.waiting.is_empty() {
             return;
         }

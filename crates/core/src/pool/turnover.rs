@@ -4,6 +4,7 @@ use crate::handle::SessionId;
 use crate::time::{Mono, Nanos};
 
 use super::Pool;
+use super::account::SiteSessions;
 use super::far_end::FarEndOf;
 use super::lane::Reach;
 use super::place::{PairNo, Row};
@@ -188,7 +189,7 @@ impl Pool {
         if self.account(row).is_relay() {
             // Its last message may have been that of a removed lane.
             self.free_col_if_done(col);
-        } else if !self.give_to_site(row, col) && self.lane(col).demand.is_empty() {
+        } else if self.lane(col).demand.is_empty() {
             self.offer_idle_at(row);
         }
     }
@@ -308,11 +309,17 @@ impl Pool {
         };
         let (came, went) = (is_away(from), is_away(to));
         let crosses = lane.site.is_some_and(|site| {
-            let (before, cap) = (account.site_live(site), account.caps.per_destination);
-            let after = before + u32::from(came) - u32::from(went);
-            account.set_site_live(site, after);
-            // Each lane of the site may have found another cap.
-            (before < cap) != (after < cap) || (account.is_capped && before != after)
+            let (before, cap) = (account.at_site(site), account.caps.per_destination);
+            let after = SiteSessions {
+                live: before.live + u32::from(came) - u32::from(went),
+                idle: before.idle + u32::from(to == State::Idle) - u32::from(from == State::Idle),
+            };
+            account.set_at_site(site, after);
+            // Each lane of the site may have found another cap, and each can use
+            // what is idle.
+            (before.live < cap) != (after.live < cap)
+                || (account.is_capped && before.live != after.live)
+                || (before.idle == 0) != (after.idle == 0)
         });
         if crosses {
             self.refresh_site(row, col);

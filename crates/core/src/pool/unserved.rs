@@ -75,7 +75,7 @@ impl Pool {
         }
         let counts = pair.map_or_else(Default::default, |pair| pair.counts);
         let there = match (lane.site, kind) {
-            (Some(site), _) => account.site_live(site),
+            (Some(site), _) => account.at_site(site).live,
             (None, SessionKind::RelayConnections) => counts.busy,
             (None, _) => counts.live(),
         };

@@ -41,6 +41,8 @@ const FIRST: &str = "default";
 /// Further pools.
 const SECOND: &str = "second";
 const RELAY: &str = "relay";
+/// The network that takes what relays send.
+const HOSTS: &str = "hosts";
 
 /// A random scenario with random faults, many destinations and operators.
 pub fn random_world(seed: u64) -> Scenario {
@@ -51,6 +53,7 @@ pub fn random_world(seed: u64) -> Scenario {
     let random = &mut random;
     add_pool(&mut scenario, random);
     add_relay(&mut scenario, random);
+    join_connections(&mut scenario, seed);
     add_own_accounts(&mut scenario, random);
     add_ledger_faults(&mut scenario, random);
     if LEASES_ALL_LIMITS && scenario.ledger == Ledger::Leased {
@@ -127,7 +130,7 @@ fn add_relay(scenario: &mut Scenario, random: &mut Random) {
         relay.per_destination = Some(random.between(1, 3) as u32);
     }
     scenario.accounts.push(relay);
-    let mut network = NetworkSpec::open("hosts");
+    let mut network = NetworkSpec::open(HOSTS);
     network.timeout = Span(Nanos::from_secs(10));
     network.latency = Latency::Uniform {
         from: millis(random, 5, 50),
@@ -144,6 +147,20 @@ fn add_relay(scenario: &mut Scenario, random: &mut Random) {
     for n in 0..random.between(1, 2) {
         let source = relayed(n, scenario, random);
         scenario.traffic.push(source);
+    }
+}
+
+/// In half of the worlds with a relay all its connections lead to one network and
+/// carry messages for any destination. Drawn from a stream of its own: all other
+/// worlds stay what they were before there were such relays.
+fn join_connections(scenario: &mut Scenario, seed: u64) {
+    let mut random = Random::named(seed, "random-world-relay", 0);
+    let mut accounts = scenario.accounts.iter_mut();
+    if let Some(relay) = accounts.find(|it| it.pool == RELAY)
+        && random.chance(0.5)
+    {
+        relay.sessions = SessionText::Connections;
+        relay.relay = Some(HOSTS.to_owned());
     }
 }
 

@@ -255,22 +255,72 @@ fn a_lane_of_the_same_destination_gets_what_is_idle_while_its_own_opens() {
     );
 }
 
-/// The same if it waited first, and the other lane then has no more messages.
+/// The same if it waited first, for tokens: one more connection to the same host
+/// brings nothing.
 #[test]
-fn a_lane_that_has_no_more_messages_gives_to_one_whose_sessions_open() {
+fn no_session_opens_beside_one_that_is_idle_at_the_same_host() {
     let mut pool = pool(2, 1);
     pool.add_lane_beside(Y, Some(1), Some(X));
     let idle = open(&mut pool, X, ms(0));
     pool.set_ready(A, ClassMask::NONE);
     pool.set_backlog(X, NORMAL, 1);
     pool.set_backlog(Y, NORMAL, 1);
-    let (_, _, opened) = pool.next_open(ms(1)).expect("there is room");
-    assert_eq!(opened, Y);
+    assert_eq!(pool.next_open(ms(1)), None);
     pool.set_backlog(X, ClassMask::NONE, 0);
     pool.set_ready(A, ClassMask::ALL);
     pool.check();
     assert_eq!(pool.next_match(), Some((A, Y, Class::Normal)));
     assert_eq!(pool.take_from(ms(2), A, Y, Class::Normal, 1), Some(idle));
+}
+
+/// A lane that has messages and may not send them, since it is paused at this
+/// account or the account is kept for another tenant, does not keep its sessions
+/// from others of its destination.
+#[test]
+fn a_session_that_its_lane_may_not_use_serves_the_other() {
+    let bars: [fn(&mut Pool); 3] = [
+        |pool| pool.hold_pair(A, X, true),
+        |pool| pool.keep_for(A, Some(1)),
+        |pool| pool.set_product_open(A, X, ClassMask::NONE),
+    ];
+    for bar in bars {
+        let mut pool = pool(1, 1);
+        pool.add_lane_beside(Y, Some(1), Some(X));
+        let idle = open(&mut pool, X, ms(0));
+        pool.set_ready(A, ClassMask::NONE);
+        pool.set_backlog(X, NORMAL, 5);
+        pool.set_backlog(Y, NORMAL, 1);
+        pool.set_ready(A, ClassMask::ALL);
+        bar(&mut pool);
+        pool.check();
+        assert_eq!(pool.next_match(), Some((A, Y, Class::Normal)));
+        let taken = pool.take_from(ms(1), A, Y, Class::Normal, 1);
+        assert_eq!(taken, Some(idle));
+        pool.check();
+    }
+}
+
+/// A lane's own idle sessions are no help if their account has no tokens.
+#[test]
+fn a_session_beside_an_idle_one_without_tokens_serves() {
+    const B: AccountId = AccountId(1);
+    let mut pool = pool(1, 1);
+    pool.add_lane_beside(Y, Some(1), Some(X));
+    let idle = open(&mut pool, X, ms(0));
+    pool.set_ready(A, ClassMask::NONE);
+    pool.add_account(B, SessionCaps::default());
+    pool.keep_for(B, Some(1));
+    let own = open(&mut pool, Y, ms(0));
+    assert_ne!(own, idle);
+    pool.set_ready(B, ClassMask::NONE);
+    pool.set_backlog(Y, NORMAL, 1);
+    assert_eq!(pool.next_match(), None);
+    pool.set_ready(A, ClassMask::ALL);
+    pool.check();
+    assert_eq!(pool.next_match(), Some((A, Y, Class::Normal)));
+    let taken = pool.take_from(ms(1), A, Y, Class::Normal, 1);
+    assert_eq!(taken, Some(idle));
+    pool.check();
 }
 
 /// Whoever watches that nothing is idle beside a message must not ask for more
