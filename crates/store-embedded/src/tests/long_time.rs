@@ -120,9 +120,10 @@ fn dead_bodies_leave_the_disk_in_a_day_over_restarts() {
     driver.restart();
     assert_eq!(body_of(&mut driver, alive), b"alive");
     // What was rewritten is not rewritten again for nothing.
-    pass_hours(&mut driver, 1);
+    rests(&mut driver);
     let before = driver.rig.disk.mood.operations.load(SeqCst);
     pass_hours(&mut driver, 30);
+    rests(&mut driver);
     let after = driver.rig.disk.mood.operations.load(SeqCst);
     assert_eq!(after, before, "nothing is left to be done");
 }
