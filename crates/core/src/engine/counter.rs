@@ -132,7 +132,7 @@ impl Outlet for Counter {
             });
             let flow = self.flows.get_mut(id)?;
             flow.heads.pop_front();
-            flow.page(id, &mut self.actions);
+            flow.page(id, &self.appends, &mut self.actions);
             self.flows.rest(id);
         }
     }
@@ -173,7 +173,7 @@ impl Outlet for Counter {
             lessons.add(id);
         }
         self.maker.learners.sent(now, &lessons);
-        flow.page(id, &mut self.actions);
+        flow.page(id, &self.appends, &mut self.actions);
         let next = flow.heads.front().map(|head| head.cost);
         let permit = Permit {
             flow: id,

@@ -171,6 +171,7 @@ impl Engine {
         counter.appends.go_on(now.mono, &mut counter.actions);
         if !was_open && self.counter.is_open() {
             self.sweeps.push_back(Sweep::gates());
+            self.sweeps.push_back(Sweep::pages());
             self.opened_at = now.mono;
         }
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::action::Action;
+use super::appends::Appends;
 use super::budgets::FlowBudgets;
 use super::counts::Places;
 use super::lessons::Lessons;
@@ -130,8 +131,13 @@ impl Flow {
         }
     }
 
-    /// Asks the store for more if few heads are left and there are more.
-    pub fn page(&mut self, id: FlowId, actions: &mut Vec<Action>) {
+    /// Asks the store for more if few heads are left and there are more. Not
+    /// while records wait for a store that fails: it has not heard of what they
+    /// cancel or move, and would hand that over.
+    pub fn page(&mut self, id: FlowId, appends: &Appends, actions: &mut Vec<Action>) {
+        if appends.is_held() {
+            return;
+        }
         let held = self.heads.len();
         if self.in_store == 0 || self.paging.is_some() || held >= HEADS_LOW || self.lane.is_none() {
             return;

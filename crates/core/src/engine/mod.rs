@@ -357,14 +357,15 @@ impl Engine {
     }
 
     fn more_in_store(&mut self, now: &Now, id: FlowId, count: u32) {
-        let Some(flow) = self.counter.flows.get_mut(id) else {
+        let counter = &mut self.counter;
+        let Some(flow) = counter.flows.get_mut(id) else {
             return;
         };
         flow.in_store = flow.in_store.saturating_add(count);
         if flow.is_twin {
             self.join_twin(now, id);
         } else if flow.pauses == 0 {
-            flow.page(id, &mut self.counter.actions);
+            flow.page(id, &counter.appends, &mut counter.actions);
         }
     }
 
@@ -410,14 +411,15 @@ impl Engine {
 
     /// Lets the schedule know that a flow has something to send.
     fn offer(&mut self, id: FlowId) {
-        let Some(flow) = self.counter.flows.get_mut(id) else {
+        let counter = &mut self.counter;
+        let Some(flow) = counter.flows.get_mut(id) else {
             return;
         };
         if flow.lane.is_some() && flow.pauses == 0 {
             if let Some(head) = flow.heads.front() {
                 self.schedule.offer(id, head.cost);
             }
-            flow.page(id, &mut self.counter.actions);
+            flow.page(id, &counter.appends, &mut counter.actions);
         }
         self.counter.flows.let_end(id);
     }

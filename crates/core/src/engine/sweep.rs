@@ -34,6 +34,8 @@ enum Work {
     Pauses,
     /// Gates are served again: sending was held.
     Gates,
+    /// The store is asked for messages again: it failed.
+    Pages,
     /// What matches is cancelled.
     Cancel { matches: Match, through: Seq },
     /// What matches and waits for its time is due now.
@@ -62,6 +64,10 @@ impl Sweep {
 
     pub const fn gates() -> Self {
         Self::of(Work::Gates)
+    }
+
+    pub const fn pages() -> Self {
+        Self::of(Work::Pages)
     }
 
     pub const fn cancel(matches: Match, through: Seq) -> Self {
@@ -131,6 +137,7 @@ impl Engine {
                 self.review_pauses(id);
                 self.offer(id);
             }
+            Work::Pages => self.offer(id),
             Work::Cancel { matches, through } => self.cancel_flow(matches, id, *through),
             Work::Hasten { matches, through } => {
                 if self.matches(matches, id) {

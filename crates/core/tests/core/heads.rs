@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use outflow_core::account::{AccountSpec, Sessions};
 use outflow_core::destination::Destination;
 use outflow_core::engine::action::{Action, Alert, Hold, Receipt, Record};
+use outflow_core::engine::command::Command;
 use outflow_core::engine::event::{Event, LeaseAnswer};
 use outflow_core::engine::learners::Lore;
 use outflow_core::engine::{Engine, SavedLimit, Settings, Start};
@@ -173,6 +174,9 @@ impl Bench {
             }
             Action::Append { no, record } => {
                 self.records += 1;
+                if let Record::Cancelled { through, .. } = &record {
+                    self.disk.ready.retain(|head| head.seq > *through);
+                }
                 self.deferrals += usize::from(matches!(record, Record::Deferral { .. }));
                 self.appended
                     .push_back((self.time + self.commit, no, record));
@@ -544,6 +548,29 @@ fn what_expires_while_the_store_fails_is_settled_afterwards() {
     bench.run_until(130 * SECOND);
     assert_eq!(bench.engine.gauges().unconfirmed, 0);
     assert_eq!(bench.records - before, 100_000, "each once");
+}
+
+/// A store that fails has not heard of what was cancelled meanwhile, and would
+/// hand it over if it were asked for more.
+#[test]
+fn what_is_cancelled_while_the_store_fails_is_not_sent() {
+    let mut bench = Bench::new(Policies::default());
+    bench.fails = true;
+    let (flow, seqs) = (bench.flow, vec![Seq(1_000)]);
+    let held = false;
+    bench.step(Event::Expired { flow, seqs, held });
+    bench.run_until(SECOND);
+    bench.queue((1..=200).map(message));
+    let cancel = Command::CancelAll {
+        matches: Match::from_pairs([("isp", "google")]).unwrap(),
+        through: Seq(200),
+    };
+    bench.step(Event::Command(cancel));
+    bench.queue((201..=300).map(message));
+    bench.fails = false;
+    bench.run_until(60 * SECOND);
+    let sent: Vec<u64> = bench.sent.iter().map(|(_, head)| head.seq.0).collect();
+    assert_eq!(sent, (201..=300).collect::<Vec<_>>());
 }
 
 #[test]

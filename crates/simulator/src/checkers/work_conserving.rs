@@ -25,6 +25,10 @@ use crate::trace::{
 /// connect.
 const GRACE: Nanos = Nanos::from_secs(1);
 
+/// Between probes that are farther apart than this a message may have had what
+/// it lacks, or have been held by something else: it counts as lacking it anew.
+const PROBES_APART: Nanos = GRACE;
+
 /// How a connection helps that leads elsewhere.
 const MAKE_WAY: &str = "make way for";
 
@@ -206,7 +210,7 @@ impl WorkConserving {
             might_connect: BTreeMap::new(),
         };
         let known = self.lacks.entry((node, message)).or_insert(lack.clone());
-        if known.probe + 1 < probe {
+        if known.probe + 1 < probe || at.minus(known.at) > PROBES_APART {
             *known = lack.clone();
         }
         let passed = at.minus(known.at);
@@ -470,6 +474,15 @@ mod tests {
             lacks(&mut checker, at + 500, at + 1_000, true);
         }
         assert!(!found(&mut checker, ms(30_000)).is_empty());
+    }
+
+    #[test]
+    fn nothing_is_concluded_from_probes_that_are_far_apart() {
+        let mut checker = checker(true);
+        for at in (100..60_000).step_by(10_000) {
+            lacks(&mut checker, at, at + 100, true);
+        }
+        assert_eq!(found(&mut checker, ms(60_000)), Vec::<String>::new());
     }
 
     #[test]

@@ -75,6 +75,50 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
         1_008_546,
         "a search for a session to take was timed for the same instant for ever",
     ),
+    (
+        1_001_382,
+        "a lane could not use an idle session that another lane of its destination might not use",
+    ),
+    (
+        1_002_326,
+        "a lane could not use an idle session that another lane of its destination might not use",
+    ),
+    (
+        1_004_636,
+        "a lane could not use an idle session that another lane of its destination might not use",
+    ),
+    (
+        1_005_038,
+        "a lane could not use an idle session that another lane of its destination might not use",
+    ),
+    (
+        1_003_277,
+        "a lane whose idle sessions lacked tokens got none of its destination's other lane",
+    ),
+    (
+        1_003_761,
+        "a lane whose idle sessions lacked tokens got none of its destination's other lane",
+    ),
+    (
+        1_004_346,
+        "a lane whose idle sessions lacked tokens got none of its destination's other lane",
+    ),
+    (
+        1_003_108,
+        "a lane to which an account could send again got no idle session of its destination's",
+    ),
+    (
+        1_004_316,
+        "what was moved while the store failed was sent by the old pool",
+    ),
+    (
+        1_200_594,
+        "what was moved while the store failed was sent by the old pool",
+    ),
+    (
+        1_200_142,
+        "the checker took two probes ten seconds apart for ten seconds of waiting",
+    ),
 ];
 
 /// Seeds of `random_faults`, and what they found.
