@@ -1,7 +1,7 @@
 //! Who is who: dense numbers for tenants, limits and flows, and which limits a
 //! message needs, worked out from the policies apart from any engine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outflow_core::account::{AccountSpec, SessionKind};
@@ -26,8 +26,8 @@ pub struct Cast {
     /// The policies in force.
     pub policies: Policies,
     accounts: Vec<AccountSpec>,
-    /// Accounts that were taken out.
-    removed: BTreeSet<u32>,
+    /// Accounts that were taken out, and when.
+    removed: BTreeMap<u32, Nanos>,
     account_numbers: BTreeMap<Name, u32>,
     leased: bool,
     tenants: BTreeMap<Name, TenantNo>,
@@ -62,7 +62,7 @@ impl Cast {
         Self {
             policies,
             accounts,
-            removed: BTreeSet::new(),
+            removed: BTreeMap::new(),
             account_numbers,
             leased,
             tenants: BTreeMap::new(),
@@ -107,7 +107,7 @@ impl Cast {
     fn present(&self) -> impl Iterator<Item = (u32, &AccountSpec)> {
         let numbered = self.accounts.iter().enumerate();
         let numbered = numbered.map(|(index, spec)| (index as u32, spec));
-        numbered.filter(|(number, _)| !self.removed.contains(number))
+        numbered.filter(|(number, _)| !self.removed.contains_key(number))
     }
 
     /// The accounts of a pool, by their numbers.
@@ -118,8 +118,13 @@ impl Cast {
 
     /// An account as it is now, if it was not taken out.
     pub fn present_account(&self, number: u32) -> Option<&AccountSpec> {
-        let is_removed = self.removed.contains(&number);
+        let is_removed = self.removed.contains_key(&number);
         self.accounts.get(number as usize).filter(|_| !is_removed)
+    }
+
+    /// When an account was taken out, if it was.
+    pub fn removed_at(&self, number: u32) -> Option<Nanos> {
+        self.removed.get(&number).copied()
     }
 
     /// How many accounts were taken out.
@@ -144,7 +149,7 @@ impl Cast {
     /// An account is gone.
     pub fn remove_account(&mut self, at: Nanos, name: &Name, observer: &mut impl Observer) {
         if let Some(&number) = self.account_numbers.get(name) {
-            self.removed.insert(number);
+            self.removed.insert(number, at);
         }
         self.restate(at, observer);
     }

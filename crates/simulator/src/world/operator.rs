@@ -205,7 +205,7 @@ impl<O: Observer> World<'_, O> {
             self.bulk(&Bulk::Cancel, &matches);
             for (message, certain) in self.meant(&matches) {
                 let ordered = match certain {
-                    true => Ordered::Withdrawn(self.heard()),
+                    true => Ordered::Withdrawn(self.heard(message, self.now)),
                     false => Ordered::Unknown,
                 };
                 self.order(message, ordered);
@@ -256,16 +256,21 @@ impl<O: Observer> World<'_, O> {
             if !certain {
                 self.order(message, Ordered::Unknown);
             } else if flow != from {
-                self.order(message, Ordered::Moved(self.heard()));
+                self.order(message, Ordered::Moved(self.heard(message, self.now)));
                 self.change_flow(message, flow);
             }
         }
     }
 
-    /// From when on an order over many messages is kept: a node hears of it in
-    /// its turn, and may send something before in the same instant.
-    fn heard(&self) -> Nanos {
-        self.now + Nanos(1)
+    /// From when on the node of a message keeps an order that was given at a
+    /// time: it hears of it in its turn, when it does not stand still, and may
+    /// send something before in the same instant.
+    fn heard(&self, message: MessageNo, given: Nanos) -> Nanos {
+        let player = self
+            .players
+            .get(node_of(message, self.players.len() as u64));
+        let goes_on = player.map_or(Nanos::ZERO, |player| player.frozen_until);
+        given.max(goes_on) + Nanos(1)
     }
 
     fn change_flow(&mut self, message: MessageNo, flow: u32) {
@@ -381,9 +386,12 @@ impl<O: Observer> World<'_, O> {
             });
         }
         let Some(spec) = self.cast.present_account(account).cloned() else {
-            self.disobeyed(Disobeyed::Removal, || {
-                format!("message {message} was sent through an account that is gone")
-            });
+            let gone_at = self.cast.removed_at(account).unwrap_or_default();
+            if self.now >= self.heard(message, gone_at) {
+                self.disobeyed(Disobeyed::Removal, || {
+                    format!("message {message} was sent through an account that is gone")
+                });
+            }
             return;
         };
         let Some(key) = self.cast.key(fate.flow) else {

@@ -7,7 +7,7 @@ use outflow_core::entropy::Entropy;
 use outflow_core::limit::spec::{Headroom, LimitSpec};
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
-use outflow_core::policy::policy::{Policy, RateOrShare};
+use outflow_core::policy::policy::{Policy, RateOrShare, WhenAway};
 use outflow_core::policy::set::Policies;
 use outflow_core::time::Nanos;
 
@@ -105,6 +105,9 @@ fn policy(data: &PolicyData) -> Result<Policy, String> {
     let matches = Match::from_pairs(pairs).map_err(|error| error.to_string())?;
     let mut policy = Policy::new(matches);
     policy.weight = data.weight;
+    // A limit that is open while its ledger is away promises nothing then, and
+    // an answer that gets lost is such a time: nobody could judge it.
+    policy.when_away = Some(WhenAway::Closed);
     for spec in data.specs()? {
         match spec {
             LimitSpec::TokenBucket { rate, burst } if policy.rate.is_none() => {
