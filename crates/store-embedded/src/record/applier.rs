@@ -4,6 +4,9 @@
 //! If SQLite fails, the same batch is tried again, with pauses, on a fresh
 //! connection: nothing overtakes it and nothing is dropped. What comes meanwhile
 //! waits in memory, which the caller bounds by the backlog.
+//!
+//! After a while without a batch the pages that SQLite holds in memory go back:
+//! a crowd of receipts leaves as many as its cache takes, and nobody reads them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +25,8 @@ use super::{row, schema, timeline};
 
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// So long after the last batch the pages in memory are given back.
+const PAGES_KEPT: Duration = Duration::from_secs(5);
 
 /// The thread that writes.
 pub struct Applier {
@@ -37,6 +42,8 @@ pub struct Applier {
     pub sweep: Sweep,
     /// None after a failure.
     pub connection: Option<Connection>,
+    /// When a batch was written last, if its pages may still be in memory.
+    pub written_at: Option<Instant>,
 }
 
 impl Applier {
@@ -45,14 +52,15 @@ impl Applier {
         let rows_max = self.settings.batch_rows;
         let batch_time = Duration::from_nanos(self.settings.batch_time.0);
         loop {
-            let rest = self.sweep.due_in(Instant::now());
+            let rest = self.rest(Instant::now());
             match self.waiting.next(rows_max, batch_time, rest) {
                 Next::Apply(batch) => {
                     if !self.apply_until_done(batch) {
                         break;
                     }
+                    self.written_at = Some(Instant::now());
                 }
-                Next::Rest => {}
+                Next::Rest => self.release_pages(Instant::now()),
                 Next::Stop => break,
             }
             self.sweep();
@@ -61,6 +69,25 @@ impl Applier {
             // The log file is folded in for whoever copies the file; if that
             // fails, the next start does it.
             let _ = connection.pragma_update(None, "wal_checkpoint", "TRUNCATE");
+        }
+    }
+
+    /// How long nothing is to be done if no batch comes.
+    fn rest(&self, now: Instant) -> Duration {
+        let pages = self.written_at.map_or(Duration::MAX, |at| {
+            (at + PAGES_KEPT).saturating_duration_since(now)
+        });
+        self.sweep.due_in(now).min(pages)
+    }
+
+    /// Gives back the pages that SQLite holds, if it is time. Whether that
+    /// succeeds is of no consequence.
+    pub fn release_pages(&mut self, now: Instant) {
+        let is_due = |at: &mut Instant| *at + PAGES_KEPT <= now;
+        if self.written_at.take_if(is_due).is_some()
+            && let Some(connection) = &self.connection
+        {
+            let _ = connection.execute_batch("PRAGMA shrink_memory");
         }
     }
 

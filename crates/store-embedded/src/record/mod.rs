@@ -96,6 +96,7 @@ impl Record {
             turns: Arc::clone(&turns),
             sweep: Sweep::new(Instant::now()),
             connection: Some(connection),
+            written_at: None,
         };
         let shared = Arc::new(Shared {
             settings,
@@ -105,7 +106,7 @@ impl Record {
             keys: Mutex::new(schema::reader(path)?),
             any_keys: AtomicBool::new(any_keys),
             registry_reader: Mutex::new(schema::reader(path)?),
-            registry_writer: Mutex::new(schema::writer(path)?),
+            registry_writer: Mutex::new(schema::rare_writer(path)?),
             thread: Mutex::new(None),
         });
         let thread = thread::Builder::new()

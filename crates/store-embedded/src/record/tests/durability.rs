@@ -105,6 +105,7 @@ fn a_full_disk_leaves_no_half_batch() {
         turns: Arc::default(),
         sweep: Sweep::new(Instant::now()),
         connection: Some(connection),
+        written_at: None,
     };
     let receipts = (1..=2_000).map(|seq| Arc::new(receipt(seq, State::Bounced)));
     waiting.add(Job::Receipts(receipts.collect(), Some(9)), 1);

@@ -1,13 +1,17 @@
 //! What runs out, and idempotency keys.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use outflow_core::message::{Seq, State};
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::receipts::{ReceiptFilter, Receipts};
+use rusqlite::{Connection, ffi};
 
 use super::{Scratch, ago, eventually, open, open_lazy, receipt};
+use crate::record::applier::Applier;
 use crate::record::retention::Sweep;
+use crate::record::waiting::{Job, Next, Waiting};
 use crate::record::{Record, RecordSettings, keys, schema};
 
 const DAY: u64 = 86_400;
@@ -118,4 +122,53 @@ fn keys_are_found_until_they_are_forgotten() {
     eventually("an old key is deleted", || rows() == 2);
     assert!(keys::any(&connection).unwrap());
     found(&record);
+}
+
+/// Bytes of pages that a connection holds in memory.
+#[expect(unsafe_code, reason = "nothing else asks SQLite for it")]
+fn pages_held(connection: &Connection) -> i32 {
+    let (mut held, mut most) = (0, 0);
+    // SAFETY: the handle is that of an open connection which nobody else uses,
+    // and both numbers outlive the call.
+    let code = unsafe {
+        ffi::sqlite3_db_status(
+            connection.handle(),
+            ffi::SQLITE_DBSTATUS_CACHE_USED,
+            &mut held,
+            &mut most,
+            0,
+        )
+    };
+    assert_eq!(code, ffi::SQLITE_OK);
+    held
+}
+
+#[test]
+fn pages_of_a_crowd_of_receipts_are_given_back() {
+    let scratch = Scratch::new();
+    drop(open(&scratch.file()));
+    let waiting = Arc::new(Waiting::new(0));
+    let begun = Instant::now();
+    let mut applier = Applier {
+        path: scratch.file(),
+        settings: RecordSettings::default(),
+        waiting: Arc::clone(&waiting),
+        turns: Arc::default(),
+        sweep: Sweep::new(begun),
+        connection: None,
+        written_at: Some(begun),
+    };
+    let receipts = (1..=5_000).map(|seq| Arc::new(receipt(seq, State::Delivered)));
+    waiting.add(Job::Receipts(receipts.collect(), Some(9)), 1);
+    let Next::Apply(batch) = waiting.next(1, Duration::ZERO, Duration::MAX) else {
+        panic!("a batch is ready");
+    };
+    applier.apply(&batch).unwrap();
+    let held = |applier: &Applier| pages_held(applier.connection.as_ref().unwrap());
+    let full = held(&applier);
+    applier.release_pages(begun);
+    assert_eq!(held(&applier), full, "more may come");
+    applier.release_pages(begun + Duration::from_secs(60));
+    assert!(held(&applier) < full / 10, "{} of {full}", held(&applier));
+    assert_eq!(applier.written_at, None);
 }
