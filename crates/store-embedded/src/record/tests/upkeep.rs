@@ -1,12 +1,11 @@
 //! What runs out, and idempotency keys.
 
-use std::time::Instant;
-
 use outflow_core::message::{Seq, State};
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::receipts::{ReceiptFilter, Receipts};
 
 use super::{Scratch, ago, eventually, open, open_lazy, receipt};
+use crate::boot::{BootClock, SystemBoot};
 use crate::record::retention::Sweep;
 use crate::record::{Record, RecordSettings, keys, schema};
 
@@ -68,13 +67,14 @@ fn a_walk_is_sliced_and_not_ended_by_one_wrong_clock() {
         one
     });
     let mut connection = schema::writer(&scratch.file()).unwrap();
-    let mut sweep = Sweep::new(Instant::now());
+    let mut sweep = Sweep::new(SystemBoot.mono());
     let (settings, all) = (RecordSettings::default(), ReceiptFilter::default());
     record.settle(receipts.collect(), 1);
     record.close();
     let mut left = vec![record.count(&all).unwrap()];
     while left.last() != Some(&0) {
-        sweep.slice(&mut connection, &settings).unwrap();
+        let wall = SystemBoot.wall();
+        sweep.slice(&mut connection, &settings, wall).unwrap();
         left.push(record.count(&all).unwrap());
     }
     assert_eq!(left, [25_000, 15_000, 5_000, 0]);
