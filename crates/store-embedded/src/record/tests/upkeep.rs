@@ -1,20 +1,49 @@
 //! What runs out, and idempotency keys.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use outflow_core::message::{Seq, State};
-use outflow_core::time::{Nanos, Wall};
+use outflow_core::time::{Mono, Nanos, Wall};
 use outflow_ports::receipts::{ReceiptFilter, Receipts};
 use rusqlite::{Connection, ffi};
 
 use super::{Scratch, ago, eventually, open, open_lazy, receipt};
+use crate::boot::{BootClock, SystemBoot};
 use crate::record::applier::Applier;
 use crate::record::retention::Sweep;
-use crate::record::waiting::{Job, Next, Waiting};
+use crate::record::waiting::{Job, Waiting};
 use crate::record::{Record, RecordSettings, keys, schema};
 
 const DAY: u64 = 86_400;
+
+/// A clock that a test moves on.
+#[derive(Debug, Default)]
+struct SettableClock(AtomicU64);
+
+impl SettableClock {
+    fn pass(&self, span: Nanos) {
+        self.0.fetch_add(span.0, Ordering::SeqCst);
+    }
+}
+
+impl BootClock for SettableClock {
+    fn id(&self) -> u64 {
+        1
+    }
+
+    fn time(&self) -> Nanos {
+        Nanos(self.0.load(Ordering::SeqCst))
+    }
+
+    fn wall(&self) -> Wall {
+        SystemBoot.wall()
+    }
+
+    fn mono(&self) -> Mono {
+        Mono(self.time().0)
+    }
+}
 
 #[test]
 fn what_has_run_out_is_deleted_and_nothing_else() {
@@ -72,13 +101,14 @@ fn a_walk_is_sliced_and_not_ended_by_one_wrong_clock() {
         one
     });
     let mut connection = schema::writer(&scratch.file()).unwrap();
-    let mut sweep = Sweep::new(Instant::now());
+    let mut sweep = Sweep::new(SystemBoot.mono());
     let (settings, all) = (RecordSettings::default(), ReceiptFilter::default());
     record.settle(receipts.collect(), 1);
     record.close();
     let mut left = vec![record.count(&all).unwrap()];
     while left.last() != Some(&0) {
-        sweep.slice(&mut connection, &settings).unwrap();
+        let wall = SystemBoot.wall();
+        sweep.slice(&mut connection, &settings, wall).unwrap();
         left.push(record.count(&all).unwrap());
     }
     assert_eq!(left, [25_000, 15_000, 5_000, 0]);
@@ -147,28 +177,30 @@ fn pages_held(connection: &Connection) -> i32 {
 fn pages_of_a_crowd_of_receipts_are_given_back() {
     let scratch = Scratch::new();
     drop(open(&scratch.file()));
-    let waiting = Arc::new(Waiting::new(0));
-    let begun = Instant::now();
-    let mut applier = Applier {
-        path: scratch.file(),
-        settings: RecordSettings::default(),
-        waiting: Arc::clone(&waiting),
-        turns: Arc::default(),
-        sweep: Sweep::new(begun),
-        connection: None,
-        written_at: Some(begun),
-    };
+    let clock = Arc::new(SettableClock::default());
+    let waiting = Arc::new(Waiting::new(0, clock.clone()));
+    let mut applier = Applier::new(
+        &scratch.file(),
+        RecordSettings::default(),
+        clock.clone(),
+        schema::writer(&scratch.file()).unwrap(),
+        Arc::clone(&waiting),
+        Arc::default(),
+    );
     let receipts = (1..=5_000).map(|seq| Arc::new(receipt(seq, State::Delivered)));
     waiting.add(Job::Receipts(receipts.collect(), Some(9)), 1);
-    let Next::Apply(batch) = waiting.next(1, Duration::ZERO, Duration::MAX) else {
-        panic!("a batch is ready");
-    };
-    applier.apply(&batch).unwrap();
+    // The batch waits for company.
+    clock.pass(Nanos::from_secs(2));
+    applier.step();
     let held = |applier: &Applier| pages_held(applier.connection.as_ref().unwrap());
     let full = held(&applier);
-    applier.release_pages(begun);
-    assert_eq!(held(&applier), full, "more may come");
-    applier.release_pages(begun + Duration::from_secs(60));
-    assert!(held(&applier) < full / 10, "{} of {full}", held(&applier));
-    assert_eq!(applier.written_at, None);
+    clock.pass(Nanos::from_secs(1));
+    applier.step();
+    assert!(held(&applier) > full / 2, "more may come");
+    // A walk over what may have run out reads them all once more.
+    clock.pass(Nanos::from_secs(60));
+    applier.step();
+    clock.pass(Nanos::from_secs(10));
+    applier.step();
+    assert!(held(&applier) < full / 5, "{} of {full}", held(&applier));
 }
