@@ -10,6 +10,7 @@ use crate::engine::action::Receipt;
 use crate::engine::command::Command;
 use crate::flow::FlowKey;
 use crate::handle::{AppendNo, FlowId, LimitId, PermitId, SessionRef};
+use crate::ledger::owed;
 use crate::message::{Head, Seq};
 use crate::name::Name;
 use crate::policy::key::LimitKey;
@@ -125,6 +126,9 @@ pub enum LeaseAnswer {
         spacing: Nanos,
         /// To be shown if some are given back.
         receipt: Receipt,
+        /// What this node owes to lower classes that wait there, besides what
+        /// they earn of its own grants.
+        owed: owed::Tokens,
     },
     /// None now; ask again after this long.
     Refused {

@@ -23,14 +23,14 @@ impl Engine {
                 .filter(|&(class, _)| feed.is_some_and(|feed| feed.may_ask_for(now.mono, class)));
             let wanted = earned.or_else(|| self.schedule.wanted_at(place));
             let demand = wanted.map(|(class, cost)| {
-                let (flows, others_below) = self.schedule.demand_at(place, class);
+                let (flows, waiting) = self.schedule.demand_at(place, class);
                 Demand {
                     class,
                     out_of_turn: earned.is_some(),
                     earned: earned.is_some(),
                     cost,
                     flows,
-                    others_below,
+                    waiting,
                 }
             });
             let taken = self.schedule.take_spent(place);
@@ -99,6 +99,9 @@ impl Engine {
                     .and_then(|limit| limit.feed.as_mut());
                 if let (Some(feed), Some(limit)) = (feed, self.schedule.limit_mut(place)) {
                     let again = feed.answered(now, limit, no, answer, &mut counter.actions);
+                    if let LeaseAnswer::Leased { owed, .. } = answer {
+                        self.schedule.earn(place, &owed);
+                    }
                     self.schedule.mark(place);
                     self.schedule.look_at(place, again);
                 }
@@ -111,6 +114,9 @@ impl Engine {
                 let again = feed.answered(now, &mut entry.limit, no, answer, &mut counter.actions);
                 counter.desk.limits.note_changed(id);
                 counter.desk.limits.wake_at(id, again);
+                if let LeaseAnswer::Leased { owed, .. } = answer {
+                    counter.desk.earn(id, &owed);
+                }
             }
         }
     }

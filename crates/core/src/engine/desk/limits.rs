@@ -6,6 +6,7 @@ use super::super::limits::Maker;
 use super::{Account, Desk};
 use crate::class::Class;
 use crate::handle::{AccountId, AccountLimitId, LaneId, PoolId};
+use crate::ledger::owed;
 use crate::policy::applied::Applied;
 use crate::policy::set::Policies;
 use crate::pool::ClassMask;
@@ -175,7 +176,7 @@ impl Desk {
             earned: class != highest && owed.contains(class),
             cost: self.regime_cost(owner).min(most),
             flows: LANES_GUESSED,
-            others_below: class.below().any(|class| wants(&class)),
+            waiting: wanted,
         })
     }
 
@@ -206,6 +207,18 @@ impl Desk {
             for lane in lanes {
                 self.limits.note_hungry(Owner::Pair(id, lane));
             }
+        }
+    }
+
+    /// What a fleet owes to classes that want an account's tokens here is earned
+    /// there.
+    pub(in crate::engine) fn earn(&mut self, id: AccountLimitId, owed: &owed::Tokens) {
+        let owner = self.limits.get(id).and_then(|entry| entry.owners.first());
+        let Some(&(Owner::Account(account) | Owner::Pair(account, _))) = owner else {
+            return;
+        };
+        if let Some(pool) = self.account(account).map(|it| it.pool) {
+            self.side_mut(pool).pool.earn(account, owed);
         }
     }
 

@@ -138,6 +138,7 @@ fn leased_accounts_ask_again_whenever_somebody_wants_them() {
                     wait: secs(0),
                     spacing: secs(0),
                     receipt: Receipt::default(),
+                    owed: Default::default(),
                 };
                 let (limit, no) = (request.limit, request.no);
                 world.step(Event::Granted { limit, no, answer });
