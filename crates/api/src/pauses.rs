@@ -331,7 +331,10 @@ pub(crate) async fn lift(
     };
     state.change(actor, edit).await?;
     state.control.resume(id);
-    if let Some(limit) = pause.of_limit() {
+    // One that ran out has ended by itself, and another node's may go on.
+    if let Some(limit) = pause.of_limit()
+        && !pause.is_over(state.clock.now())
+    {
         state.throttle.resume_limit(&limit);
     }
     Ok(())
