@@ -3,6 +3,7 @@
 
 use std::sync::Mutex;
 
+use outflow_core::policy::key::LimitKey;
 use outflow_core::throttle::cell::{Answer, Cell};
 use outflow_core::throttle::look::Look;
 use outflow_core::throttle::{Permit, Ticket};
@@ -54,6 +55,21 @@ impl Throttling for Generous {
     fn pause(&self, _: Option<&str>, _: &str, _: Nanos) -> Result<(), ThrottleError> {
         self.count();
         Ok(())
+    }
+
+    fn of_policies(&self, _: Option<&str>, _: &str) -> Option<LimitKey> {
+        None
+    }
+
+    fn pause_limit(&self, _: &LimitKey, _: Nanos) -> Result<(), ThrottleError> {
+        self.count();
+        Ok(())
+    }
+
+    fn resume_limit(&self, _: &LimitKey) {}
+
+    fn keys_of(&self, _: &str) -> (u64, u64) {
+        (0, u64::MAX)
     }
 
     fn look(&self, _: &Acquire<'_>) -> Vec<(usize, Look)> {
