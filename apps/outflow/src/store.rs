@@ -1,5 +1,6 @@
 //! `outflow store check`: looks a data directory over and names what is
-//! damaged. The server must not run meanwhile.
+//! damaged; `take-out` withdraws a message from it. The server must not run
+//! meanwhile.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,6 +9,7 @@ use outflow_store_embedded::check;
 use serde_json::json;
 
 use crate::config::Sources;
+use crate::take_out;
 
 /// What to do with a store.
 #[derive(clap::Args)]
@@ -26,11 +28,27 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Withdraw one message that a server cannot go on with.
+    TakeOut {
+        /// The id of the message.
+        id: String,
+        #[command(flatten)]
+        sources: Sources,
+    },
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
-    let Action::Check { sources, json } = &arguments.action;
+    match &arguments.action {
+        Action::Check { sources, json } => look_over(sources, *json, data_dir),
+        Action::TakeOut { id, sources } => match sources.load(data_dir, &[]) {
+            Ok(settings) => take_out::run(&settings, id),
+            Err(exit) => exit,
+        },
+    }
+}
+
+fn look_over(sources: &Sources, json: bool, data_dir: Option<&Path>) -> ExitCode {
     let dir = match data_dir {
         Some(dir) => dir.to_owned(),
         None => match sources.load(None, &[]) {
@@ -45,7 +63,7 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    if *json {
+    if json {
         let report = json!({
             "data_dir": dir.display().to_string(),
             "sound": report.is_sound(),

@@ -11,7 +11,7 @@
 //! [`disk`]; `library` and `timeline` (how it is read back), `recovery` (what a
 //! start finds) with `resync`, `reclaim` and `keeper` (how space is given back); `clerk`,
 //! [`live`] and [`record`] (what is kept of messages that are done with);
-//! [`check`], [`boot`], [`lock`].
+//! [`check`], [`boot`], [`lock`]; [`stepped`] (the same without threads).
 
 mod answers;
 pub mod boot;
@@ -32,6 +32,7 @@ pub mod record;
 mod recovery;
 mod resync;
 pub mod settings;
+pub mod stepped;
 pub mod store;
 mod timeline;
 

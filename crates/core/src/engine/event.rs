@@ -16,7 +16,7 @@ use crate::name::Name;
 use crate::policy::key::LimitKey;
 use crate::policy::set::Policies;
 use crate::reply::Reply;
-use crate::tally::Counter;
+use crate::tally::{Counter, Teller};
 use crate::time::Nanos;
 
 /// One thing that happened.
@@ -82,7 +82,8 @@ pub enum Event {
         answer: LeaseAnswer,
     },
     /// Nothing of this limit, or through this account, is to be taken for so
-    /// long: the far end said so to some node, or an operator did.
+    /// long: the far end said so to some node, or an operator did. No time at
+    /// all lifts what was said before.
     Paused { key: Arc<LimitKey>, lasts: Nanos },
     /// The far end changed its mind about a message that it had accepted.
     Feedback {
@@ -96,6 +97,7 @@ pub enum Event {
         key: Box<FlowKey>,
         account: Option<Name>,
         counter: Counter,
+        teller: Teller,
     },
     /// The policies in force are these from now on.
     PolicyChanged { policies: Box<Policies> },

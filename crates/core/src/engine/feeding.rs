@@ -8,7 +8,7 @@ use super::feed::Demand;
 use super::flows::Flow;
 use super::sweep::Sweep;
 use crate::handle::{AppendNo, LimitId};
-use crate::limit::Kind;
+use crate::limit::{Kind, Limit};
 use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
 use crate::time::{Nanos, Now};
@@ -121,19 +121,24 @@ impl Engine {
         }
     }
 
-    /// Nothing of a limit, or through an account, is taken for so long.
+    /// Nothing of a limit, or through an account, is taken for so long; for no
+    /// time at all if a pause was lifted.
     pub(super) fn paused(&mut self, now: &Now, key: &LimitKey, lasts: Nanos) {
         let until = now.mono + lasts;
+        let apply = |limit: &mut Limit| match lasts {
+            Nanos::ZERO => limit.unblock(),
+            _ => limit.block_until(until),
+        };
         if let Some(place) = self.limits.find(key) {
             if let Some(limit) = self.schedule.limit_mut(place) {
-                limit.block_until(until);
+                apply(limit);
             }
             self.schedule.mark(place);
         }
         let desk = &mut self.counter.desk;
         if let Some(id) = desk.limits.find(key) {
             if let Some(entry) = desk.limits.get_mut(id) {
-                entry.limit.block_until(until);
+                apply(&mut entry.limit);
             }
             desk.limits.note_changed(id);
             desk.refresh_changed(now);
@@ -142,7 +147,10 @@ impl Engine {
             && key.facet().is_rate()
             && let Some(account) = desk.find_account(name)
         {
-            desk.block(now.mono, account, until);
+            match lasts {
+                Nanos::ZERO => desk.unblock(now.mono, account),
+                _ => desk.block(now.mono, account, until),
+            }
         }
     }
 

@@ -194,22 +194,24 @@ impl Throttle {
         }
     }
 
-    /// Some node of the fleet was told to grant nothing of a limit for so long.
+    /// Some node of the fleet was told to grant nothing of a limit for so long;
+    /// for no time at all if a pause was lifted.
     pub fn paused(&mut self, now: &Now, key: &LimitKey, lasts: Nanos, outcomes: &mut Vec<Outcome>) {
         let of_policies = LimitKey::new(key.parts().iter().cloned(), Facet::Rate).to_string();
-        self.pause(
-            now,
-            (super::request::POLICY_SPACE, &of_policies),
-            lasts,
-            outcomes,
-        );
         let own = match key.parts() {
             [(Scope::Key, name)] => Some(("", name)),
             [(Scope::Tenant, tenant), (Scope::Key, name)] => Some((tenant.as_str(), name)),
             _ => None,
         };
-        if let Some((space, name)) = own {
-            self.pause(now, (space, name.as_str()), lasts, outcomes);
+        let own = own.map(|(space, name)| (space, name.as_str()));
+        let of_policies = (super::request::POLICY_SPACE, of_policies.as_str());
+        for name in [Some(of_policies), own].into_iter().flatten() {
+            match lasts {
+                Nanos::ZERO => self.resume(now, name, outcomes),
+                lasts => {
+                    self.pause(now, name, lasts, outcomes);
+                }
+            }
         }
     }
 

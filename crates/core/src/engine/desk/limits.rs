@@ -156,6 +156,10 @@ impl Desk {
             side.sated.insert(id);
             return None;
         };
+        if !self.can_use_tokens(id) {
+            return None;
+        }
+        let side = self.side_mut(pool);
         // Tokens go to the class that they were leased for. So they are leased
         // for one that is owed a turn, too, and for the next one if a class
         // could not use its own.
@@ -174,6 +178,36 @@ impl Desk {
             flows: LANES_GUESSED,
             waiting: wanted,
         })
+    }
+
+    /// Whether any owner of a limit has a session to use its tokens with. If not,
+    /// it is looked at again when one is opened.
+    fn can_use_tokens(&self, id: AccountLimitId) -> bool {
+        let owners = self.limits.get(id).map(|entry| entry.owners.as_slice());
+        let mut owners = owners.unwrap_or_default().iter();
+        owners.any(|owner| match *owner {
+            Owner::Account(account) => self.has_session(account, None),
+            Owner::Pair(account, lane) => self.has_session(account, Some(lane)),
+        })
+    }
+
+    /// Whether an account has a session, or one on its way, that it could use
+    /// tokens with; at a lane, if one is named.
+    pub(in crate::engine) fn has_session(&self, id: AccountId, lane: Option<LaneId>) -> bool {
+        let pool = self.account(id).map(|account| self.side(account.pool));
+        pool.is_some_and(|side| side.pool.can_use_tokens(id, lane))
+    }
+
+    /// An account opens a session for a lane: from now on it can use tokens.
+    pub(super) fn note_opening(&mut self, id: AccountId, lane: LaneId) {
+        self.limits.note_hungry(Owner::Account(id));
+        if self.limits.has_pairs() {
+            let (pool, to) = (self.lane(lane).pool, self.lane(lane).destination.clone());
+            let lanes: Vec<LaneId> = self.lanes_to(pool, &to).collect();
+            for lane in lanes {
+                self.limits.note_hungry(Owner::Pair(id, lane));
+            }
+        }
     }
 
     /// What a fleet owes to classes that want an account's tokens here is earned

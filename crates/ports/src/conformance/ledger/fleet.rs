@@ -100,7 +100,13 @@ impl<L: Ledger> Asker<L> {
                 let Event::Paused { lasts, .. } = event else {
                     unreachable!("a ledger grants and pauses");
                 };
-                self.limit.block_until(now.mono + lasts);
+                match lasts {
+                    Nanos::ZERO => {
+                        self.limit.unblock();
+                        self.retry_at = now.mono;
+                    }
+                    _ => self.limit.block_until(now.mono + lasts),
+                }
                 self.heard.push(event);
                 continue;
             };

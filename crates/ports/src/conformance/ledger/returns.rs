@@ -27,6 +27,7 @@ pub(super) fn cases<H: Harness>() -> Vec<Case<H>> {
             a_large_message_finds_its_slots,
         ),
         ("a pause holds for all", a_pause_holds_for_all),
+        ("a pause can be lifted", a_pause_can_be_lifted),
         ("old numbers are not leased", old_numbers_are_not_leased),
     ]
 }
@@ -198,6 +199,23 @@ fn a_pause_holds_for_all<H: Harness>(make: &dyn Fn() -> H) {
     fleet.run(Nanos::from_secs(2));
     let least = fleet.harness.least(500);
     assert!(fleet.used_since(from) > least, "it goes on after the pause");
+    let kept = guarantee::check(&spec, &fleet.uses);
+    assert_eq!(kept, Ok(()), "a pause is worth a burst");
+}
+
+fn a_pause_can_be_lifted<H: Harness>(make: &dyn Fn() -> H) {
+    let spec = spec("1000/s burst 100");
+    let mut fleet = Fleet::new(make(), &spec, 1);
+    fleet.add(2, Habit::Greedy);
+    fleet.run(Nanos::from_secs(1));
+    fleet.pause(Nanos::from_secs(3_600));
+    fleet.run(Nanos::from_secs(1));
+    fleet.pause(Nanos::ZERO);
+    fleet.run(Nanos::from_millis(500));
+    let from = fleet.harness.now().mono;
+    fleet.run(Nanos::from_secs(1));
+    let least = fleet.harness.least(500);
+    assert!(fleet.used_since(from) > least, "it goes on once lifted");
     let kept = guarantee::check(&spec, &fleet.uses);
     assert_eq!(kept, Ok(()), "a pause is worth a burst");
 }

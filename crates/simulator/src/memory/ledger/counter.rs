@@ -217,6 +217,11 @@ impl Counter {
         self.paused_until = self.paused_until.max(until);
     }
 
+    /// Lifts a pause.
+    pub fn resume(&mut self) {
+        self.paused_until = Mono::default();
+    }
+
     /// Takes tokens back that were debited at `since`.
     pub fn give_back(&mut self, now: &Now, tokens: u32, since: Mono) {
         if let Some(Count::Leases { algorithm, .. }) = &mut self.count {
