@@ -189,6 +189,7 @@ fn grant_all(world: &mut World) {
             wait: secs(0),
             spacing: secs(0),
             receipt: Receipt::default(),
+            owed: Default::default(),
         };
         let (limit, no) = (request.limit, request.no);
         world.step(Event::Granted { limit, no, answer });
