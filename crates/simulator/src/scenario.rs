@@ -13,6 +13,7 @@ pub mod library;
 pub mod limit;
 pub mod policy;
 pub mod random;
+mod random_leased;
 pub mod random_world;
 
 use std::collections::BTreeSet;

@@ -76,16 +76,14 @@ pub fn random_faults(seed: u64) -> Scenario {
         expect_calm: Expectations::default(),
     };
     if scenario.ledger == Ledger::Leased {
-        // Leased windows are not given back what lapses unused, so a window
-        // beside a slower limit can starve its flows; see docs/limits.md.
+        // Windows and slots of a fleet are what wide worlds add; costs above 1
+        // are left out, see docs/simulator.md.
         for policy in &mut scenario.policies {
             policy.limits.clear();
         }
         scenario.policies.retain(|policy| {
             policy.rate.is_some() || policy.concurrency.is_some() || policy.weight.is_some()
         });
-        // How much of a small burst pays for the life of leases is the ledger's
-        // business: what costs more than the rest would wait for ever.
         for source in &mut scenario.traffic {
             source.cost = Cost::default();
         }

@@ -21,9 +21,9 @@ use super::account::{AccountData, SessionText};
 use super::action::{
     Action, CancelAction, MatchData, MoveAction, PauseAction, RestartAction, RetryAction,
 };
-use super::limit::LimitData;
 use super::policy::{HeadroomData, PolicyData};
 use super::random::random_faults;
+use super::random_leased::add_leased_limits;
 use super::{Ledger, PressureText, Scenario};
 use crate::network::latency::Latency;
 use crate::network::spec::NetworkSpec;
@@ -31,10 +31,6 @@ use crate::random::Random;
 use crate::traffic::pattern::Pattern;
 use crate::traffic::spec::{ChannelText, Cost, TrafficSpec};
 use crate::units::{ClassText, DestinationText, RateText, Share, Span};
-
-/// Whether random worlds with a ledger have costs above 1, windows, and limits of
-/// concurrency over several nodes. Not before leases of them are given back.
-const LEASES_ALL_LIMITS: bool = false;
 
 /// The pool that random scenarios have.
 const FIRST: &str = "default";
@@ -56,9 +52,7 @@ pub fn random_world(seed: u64) -> Scenario {
     join_connections(&mut scenario, seed);
     add_own_accounts(&mut scenario, random);
     add_ledger_faults(&mut scenario, random);
-    if LEASES_ALL_LIMITS && scenario.ledger == Ledger::Leased {
-        add_leased_limits(&mut scenario, random);
-    }
+    add_leased_limits(&mut scenario, seed);
     for _ in 0..random.between(0, 7) {
         add_operator(&mut scenario, random);
     }
@@ -235,28 +229,6 @@ fn add_own_accounts(scenario: &mut Scenario, random: &mut Random) {
 fn add_ledger_faults(scenario: &mut Scenario, random: &mut Random) {
     if scenario.ledger == Ledger::Leased && random.chance(0.3) {
         scenario.faults.ledger.lost = Share(0.02);
-    }
-}
-
-/// What random scenarios keep out of worlds with a ledger.
-fn add_leased_limits(scenario: &mut Scenario, random: &mut Random) {
-    for policy in &mut scenario.policies {
-        if policy.rate.is_some() && random.chance(0.3) {
-            policy.concurrency = Some(random.between(5, 12) as u32);
-        }
-    }
-    if random.chance(0.5) {
-        let mut tenant = PolicyData::about("tenant", "*");
-        tenant.limits.push(LimitData::Sliding {
-            count: random.between(20, 200) as u32,
-            window: millis(random, 1_000, 20_000),
-        });
-        scenario.policies.push(tenant);
-    }
-    for source in &mut scenario.traffic {
-        if random.chance(0.3) {
-            source.cost = Cost::Mixed(vec![(1, Share(0.7)), (2, Share(0.2)), (5, Share(0.1))]);
-        }
     }
 }
 

@@ -119,6 +119,10 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
         1_200_142,
         "the checker took two probes ten seconds apart for ten seconds of waiting",
     ),
+    (
+        1_000_703,
+        "a lower class that waited at one node of a fleet got a part of that node's grants",
+    ),
 ];
 
 /// Seeds of `random_faults`, and what they found.
