@@ -67,6 +67,7 @@ pub enum Ordered {
 #[derive(Clone, Debug)]
 struct PauseOrder {
     matches: Match,
+    given: Nanos,
     ends: Nanos,
     lifted: bool,
 }
@@ -155,6 +156,7 @@ impl<O: Observer> World<'_, O> {
         let ends = self.now + pause.lasts.0;
         let order = PauseOrder {
             matches,
+            given: self.now,
             ends,
             lifted: pause.lifted,
         };
@@ -410,6 +412,7 @@ impl<O: Observer> World<'_, O> {
             let matches = &pause.matches;
             let slack = if pause.lifted { Nanos::ZERO } else { slack };
             self.now + slack < pause.ends
+                && self.now >= self.heard(message, pause.given)
                 && (matches.matches_flow(key)
                     || matches.matches_account(&facts)
                     || matches.matches_pair(&facts, key))

@@ -123,6 +123,30 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
         1_000_703,
         "a lower class that waited at one node of a fleet got a part of that node's grants",
     ),
+    (
+        1_003_623,
+        "what was said of why a message waits left out that it had no session",
+    ),
+    (
+        1_008_350,
+        "a lane left connections to others because it had many request slots",
+    ),
+    (
+        1_009_447,
+        "nodes that could not connect leased all tokens of an account, for ever",
+    ),
+    (
+        1_010_036,
+        "nodes that could not connect leased all tokens of an account, for ever",
+    ),
+    (
+        1_011_538,
+        "the checker wanted a pause obeyed before a process that stood still heard of it",
+    ),
+    (
+        1_012_058,
+        "orders about flows that had nothing to do kept them alive",
+    ),
 ];
 
 /// Seeds of `random_faults`, and what they found.
