@@ -64,7 +64,10 @@ fn take_out(settings: &Settings, dir: &Path, id: &str) -> Result<(), String> {
     }
     let begun = Instant::now();
     let (wakes, woken) = channel();
-    let wake = Arc::new(move || drop(wakes.send(())));
+    let wake = Arc::new(move || {
+        // Nobody waits any more once it is done.
+        let _ = wakes.send(());
+    });
     let opened = EmbeddedStore::open(dir, store_settings(settings), wake);
     let (mut store, _) = opened.map_err(|error| error.to_string())?;
     store.recover(&now(begun));
