@@ -64,8 +64,8 @@ fn take_out(settings: &Settings, dir: &Path, id: &str) -> Result<(), String> {
     }
     let begun = Instant::now();
     let (wakes, woken) = channel();
-    // Who does not listen any more needs no wake.
     let wake = Arc::new(move || {
+        // Nobody waits any more once it is done.
         let _ = wakes.send(());
     });
     let opened = EmbeddedStore::open(dir, store_settings(settings), wake);
