@@ -106,9 +106,10 @@ struct Phase {
     before: u64,
     settled: Cell<u64>,
     reported: Cell<Instant>,
-    /// When the first ones and all but the last ones were accepted.
+    /// When the first ones, all but the last ones, and all were accepted.
     first_done: Cell<Option<Instant>>,
     last_begun: Cell<Option<Instant>>,
+    all_done: Cell<Option<Instant>>,
 }
 
 /// What one phase came to.
@@ -145,6 +146,10 @@ impl Phase {
         }
         if self.last_begun.get().is_none() && accepted >= self.count - self.window() {
             self.last_begun.set(Some(now));
+        }
+        // Whoever watches finds out later.
+        if accepted >= self.count {
+            self.all_done.set(Some(now));
         }
         if self.reported.get().elapsed() >= REPORT_EVERY {
             self.reported.set(now);
@@ -217,7 +222,8 @@ impl Phase {
     }
 
     fn rates(&self) -> Rates {
-        let (now, window) = (Instant::now(), self.window() as f64);
+        let now = self.all_done.get().unwrap_or_else(Instant::now);
+        let window = self.window() as f64;
         let first = self.first_done.get().unwrap_or(now) - self.began;
         let last = now - self.last_begun.get().unwrap_or(now);
         Rates {
@@ -278,6 +284,7 @@ pub async fn run_phase(
         reported: Cell::new(now),
         first_done: Cell::new(None),
         last_begun: Cell::new(None),
+        all_done: Cell::new(None),
     });
     let local = LocalSet::new();
     let mut tasks = Vec::new();

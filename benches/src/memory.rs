@@ -5,7 +5,7 @@
 //! submitted over HTTP while everything is paused.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -23,6 +23,8 @@ const RESTARTS: usize = 3;
 /// By then what was on its way when the last answer came has arrived, and what
 /// requests needed for a moment has been given back.
 const SETTLES: Duration = Duration::from_secs(12);
+/// How long it may take until all are counted.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Queues `count` messages and looks.
 pub fn run(count: u64) -> io::Result<Value> {
@@ -63,14 +65,24 @@ pub fn run(count: u64) -> io::Result<Value> {
     })
 }
 
-/// Every message is there.
+/// Every message is there, by and by: what was accepted is counted by the node's
+/// thread, which may have much to do.
 async fn check(server: &Server, count: u64) -> io::Result<()> {
-    let queued = server.metric("outflow_queue_messages", "queued").await?;
-    match queued as u64 == count {
-        true => Ok(()),
-        false => Err(io::Error::other(format!(
-            "{queued} messages are queued, not {count}"
-        ))),
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let queued = server.metric("outflow_queue_messages", "queued").await?;
+        if queued as u64 == count {
+            return Ok(());
+        }
+        if Instant::now() > until {
+            let all = server.metric("outflow_queue_messages", "").await?;
+            let settled = server.metric("outflow_messages_settled_total", "").await?;
+            return Err(io::Error::other(format!(
+                "{queued} messages are queued, not {count}; {all} in all states, {settled} settled"
+            )));
+        }
+        progress(&format!("  {queued} of {count} are counted as queued"));
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 

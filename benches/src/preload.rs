@@ -14,6 +14,8 @@ use crate::server::{Server, progress};
 
 /// Connections that submit at the same time.
 const CONNECTIONS: usize = 4;
+/// How an answer ends when all of a request were taken.
+const NONE_REJECTED: &[u8] = br#""rejected":[]}"#;
 /// Between two lines of progress.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
 
@@ -45,7 +47,13 @@ pub async fn preload(
                 body.clear();
                 letters::lines(&mut body, (first..end).map(&letter));
                 let request = http::submission(&token, "application/x-ndjson", &body);
-                connection.call(&request).await?.expect(202)?;
+                let answer = connection.call(&request).await?.expect(202)?;
+                if !answer.body.ends_with(NONE_REJECTED) {
+                    let text = String::from_utf8_lossy(answer.body);
+                    let from = text.find("\"rejected\"").unwrap_or_default();
+                    let text: String = text.chars().skip(from).take(300).collect();
+                    return Err(io::Error::other(format!("a message was refused: {text}")));
+                }
                 if reported.get().elapsed() >= REPORT_EVERY {
                     reported.set(Instant::now());
                     let rate = end as f64 / began.elapsed().as_secs_f64();

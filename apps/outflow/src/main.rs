@@ -1,6 +1,6 @@
 //! The one binary of Outflow: the server and the command line.
 //!
-//! Reading order: this file (commands), [`serve`], [`demo`], [`store`],
+//! Reading order: this file (commands), [`serve`], [`demo`], [`store`] with [`take_out`],
 //! [`config`], [`rules`], [`simulate`], [`report`] (post-mortems), [`cli`] (what speaks to a running
 //! server).
 #![allow(clippy::print_stderr)]
@@ -22,6 +22,7 @@ mod rules;
 mod serve;
 mod simulate;
 mod store;
+mod take_out;
 
 use std::process::ExitCode;
 

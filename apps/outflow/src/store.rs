@@ -1,5 +1,6 @@
 //! `outflow store check` looks a data directory over and names what is damaged;
-//! `outflow store salvage` saves what is left of one. The server must not run
+//! `outflow store salvage` saves what is left of one; `take-out` withdraws a
+//! message from it. The server must not run
 //! meanwhile.
 
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use outflow_store_embedded::{check, salvage};
 use serde_json::json;
 
 use crate::config::Sources;
+use crate::take_out;
 
 /// What to do with a store.
 #[derive(clap::Args)]
@@ -37,6 +39,13 @@ enum Action {
         #[arg(value_name = "NEW_DIR")]
         new: PathBuf,
     },
+    /// Withdraw one message that a server cannot go on with.
+    TakeOut {
+        /// The id of the message.
+        id: String,
+        #[command(flatten)]
+        sources: Sources,
+    },
 }
 
 /// What to do about damage, for the end of a sentence.
@@ -53,6 +62,10 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
     match &arguments.action {
         Action::Check { sources, json } => look_over(sources, *json, data_dir),
         Action::Salvage { old, new } => save(old, new),
+        Action::TakeOut { id, sources } => match sources.load(data_dir, &[]) {
+            Ok(settings) => take_out::run(&settings, id),
+            Err(exit) => exit,
+        },
     }
 }
 

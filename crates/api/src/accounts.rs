@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use crate::account_secrets;
 use crate::ask::ask;
 use crate::auth::{Administer, Caller, May, Operate};
 use crate::book::account::AccountEntry;
@@ -183,7 +184,8 @@ pub async fn put(
     headers: HeaderMap,
     Body(value): Body<Value>,
 ) -> Result<Json<AccountView>, Problem> {
-    set(&state, &may, id, &headers, |_| value).await
+    let whole = |_: Option<&RawAccount>| value.clone();
+    set(&state, &may, id, &headers, &value, whole).await
 }
 
 /// Change some fields of an account; null takes one away.
@@ -208,7 +210,7 @@ pub async fn patch(
         let before = before.map(RawAccount::stored).unwrap_or_default();
         merge(&before, &value)
     };
-    set(&state, &may, id, &headers, patched).await
+    set(&state, &may, id, &headers, &value, patched).await
 }
 
 async fn set(
@@ -216,6 +218,7 @@ async fn set(
     caller: &Caller,
     id: String,
     headers: &HeaderMap,
+    sent: &Value,
     change: impl FnOnce(Option<&RawAccount>) -> Value,
 ) -> Result<Json<AccountView>, Problem> {
     let _turn = state.book.write().await;
@@ -246,6 +249,8 @@ async fn set(
         None => {}
     }
     let account = raw.validate().map_err(invalid)?;
+    let secrets_dir = &state.book.start().secrets_dir;
+    account_secrets::check(&raw, real.map(|before| &before.raw), sent, secrets_dir)?;
     let edit = Edit {
         kind: Kind::Account,
         id: id.clone(),
@@ -254,7 +259,7 @@ async fn set(
         action: "account.set",
         detail: json!({ "before": real.map(|before| before.raw.shown()), "after": raw.shown() }),
     };
-    let version = state.change(&caller.name, edit).await?;
+    let version = state.change(&caller.actor, edit).await?;
     let entry = AccountEntry {
         raw,
         account,
@@ -292,7 +297,7 @@ pub async fn remove(
         action: "account.remove",
         detail: json!({ "before": before.raw.shown() }),
     };
-    state.change(&may.name, edit).await?;
+    state.change(&may.actor, edit).await?;
     state.book.set_account(&id, None);
     Ok(StatusCode::NO_CONTENT)
 }

@@ -45,7 +45,8 @@ pub struct AuditQuery {
 pub struct AuditView {
     no: u64,
     at: Stamp,
-    /// The name of the token, or of the part of the server, that did it.
+    /// The name and id of the token, `ops (3f6c0d...)`, or the part of the
+    /// server that did it.
     actor: String,
     /// What was done: `account.set`.
     action: String,

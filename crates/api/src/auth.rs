@@ -155,6 +155,8 @@ impl<P: Permission> FromRequestParts<ApiState> for May<P> {
                 caller.scope.as_str(),
             )));
         }
+        // What the body costs is put down to the caller.
+        parts.extensions.insert(caller.clone());
         Ok(Self {
             caller,
             permission: PhantomData,

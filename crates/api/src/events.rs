@@ -3,26 +3,29 @@
 //! Listeners read from one bounded ring. One that reads too slowly loses the
 //! oldest notices and is told how many; it never slows anybody else down.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::extract::{Query, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_core::Stream;
+use outflow_core::fair;
 use outflow_core::name::Name;
 use outflow_core::time::Wall;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
+use tokio::sync::{broadcast, watch};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::{Caller, May, Submit};
 use crate::extract::Asked;
 use crate::fields::KindList;
+use crate::grant::Tokens;
 use crate::problem::{Code, Problem};
 use crate::stamp::Stamp;
 use crate::standstills::Standstills;
@@ -31,7 +34,7 @@ use crate::state::ApiState;
 /// Notices that a slow listener may be behind.
 const RING: usize = 4_096;
 /// Listeners at a time.
-const LISTENERS_MAX: usize = 64;
+const LISTENERS_MAX: u64 = 64;
 /// A comment is sent when nothing else was for so long, so that a dead
 /// connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -101,8 +104,10 @@ impl Notice {
 #[derive(Debug)]
 pub struct Events {
     ring: broadcast::Sender<Notice>,
-    listeners: Arc<Semaphore>,
+    listeners: Arc<Mutex<Seats>>,
     open: watch::Sender<bool>,
+    /// The tokens in force, once they have changed.
+    tokens: watch::Sender<Option<Arc<Tokens>>>,
     /// What the audit is still to hear of.
     pub(crate) standstills: Standstills,
 }
@@ -111,8 +116,9 @@ impl Default for Events {
     fn default() -> Self {
         Self {
             ring: broadcast::Sender::new(RING),
-            listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
+            listeners: Arc::default(),
             open: watch::Sender::new(true),
+            tokens: watch::Sender::new(None),
             standstills: Standstills::default(),
         }
     }
@@ -130,18 +136,27 @@ impl Events {
         self.ring.receiver_count() > 0
     }
 
+    /// How many listen for a tenant, and how many more may.
+    pub(crate) fn seats_of(&self, tenant: &Name) -> (u64, u64) {
+        lock(&self.listeners).of(tenant)
+    }
+
     /// Ends all streams, for good.
     pub fn close(&self) {
         self.open.send_replace(false);
     }
 
+    /// Ends the streams of those whose token is not in force any more.
+    pub(crate) fn review(&self, tokens: Arc<Tokens>) {
+        self.tokens.send_replace(Some(tokens));
+    }
+
     fn listen(&self, caller: Caller, kinds: Vec<NoticeKind>) -> Result<Listener, Problem> {
-        let seat = Arc::clone(&self.listeners)
-            .try_acquire_owned()
-            .map_err(|_| Problem::later(Code::Busy, 10, "too many listen already"))?;
+        let seat = Seat::take(&self.listeners, caller.horizon())?;
         Ok(Listener {
             ring: self.ring.subscribe(),
             open: self.open.subscribe(),
+            tokens: self.tokens.subscribe(),
             caller,
             kinds,
             _seat: seat,
@@ -153,18 +168,85 @@ impl Events {
 struct Listener {
     ring: broadcast::Receiver<Notice>,
     open: watch::Receiver<bool>,
+    tokens: watch::Receiver<Option<Arc<Tokens>>>,
     caller: Caller,
     kinds: Vec<NoticeKind>,
-    _seat: OwnedSemaphorePermit,
+    _seat: Seat,
+}
+
+/// Who listens.
+#[derive(Debug, Default)]
+struct Seats {
+    all: u64,
+    by_tenant: BTreeMap<Name, u64>,
+}
+
+impl Seats {
+    /// How many a tenant has, and how many more it may have.
+    fn of(&self, tenant: &Name) -> (u64, u64) {
+        let own = self.by_tenant.get(tenant).copied().unwrap_or(0);
+        (own, fair::room(own, self.all, LISTENERS_MAX))
+    }
+}
+
+/// The place of one listener, which is free again when it is dropped.
+#[derive(Debug)]
+struct Seat {
+    seats: Arc<Mutex<Seats>>,
+    tenant: Option<Name>,
+}
+
+impl Seat {
+    /// A place for somebody of this tenant, or for who speaks for all.
+    fn take(seats: &Arc<Mutex<Seats>>, tenant: Option<&Name>) -> Result<Self, Problem> {
+        let mut taken = lock(seats);
+        if taken.all >= LISTENERS_MAX {
+            return Err(Problem::later(Code::Busy, 10, "too many listen already"));
+        }
+        if let Some(tenant) = tenant {
+            if taken.of(tenant).1 == 0 {
+                let detail = format!("as many listen for {tenant} as may for one tenant");
+                return Err(Problem::later(Code::QuotaExhausted, 10, detail));
+            }
+            *taken.by_tenant.entry(tenant.clone()).or_default() += 1;
+        }
+        taken.all += 1;
+        Ok(Self {
+            seats: Arc::clone(seats),
+            tenant: tenant.cloned(),
+        })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut taken = lock(&self.seats);
+        taken.all = taken.all.saturating_sub(1);
+        if let Some(tenant) = &self.tenant
+            && let Some(own) = taken.by_tenant.get_mut(tenant)
+        {
+            *own = own.saturating_sub(1);
+            if *own == 0 {
+                taken.by_tenant.remove(tenant);
+            }
+        }
+    }
+}
+
+fn lock(seats: &Mutex<Seats>) -> MutexGuard<'_, Seats> {
+    seats.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Listener {
     /// The next event for this listener; none at the end.
     async fn next(&mut self) -> Option<Event> {
+        let id = self.caller.id.as_str();
+        let is_gone = |tokens: &Option<Arc<Tokens>>| tokens.as_ref().is_some_and(|it| !it.has(id));
         loop {
             let heard = tokio::select! {
                 biased;
                 _ = self.open.wait_for(|open| !open) => return None,
+                _ = self.tokens.wait_for(is_gone) => return None,
                 heard = self.ring.recv() => heard,
             };
             match heard {

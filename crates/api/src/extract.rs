@@ -1,7 +1,5 @@
 //! What a request brings, read with bounds, and refused in our words.
 
-use std::sync::Arc;
-
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -11,16 +9,14 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use serde_path_to_error::{Path, Segment};
-use tokio::sync::OwnedSemaphorePermit;
 
+use crate::body_memory::Share;
 use crate::object::Object;
 use crate::problem::{Code, FieldError, Problem};
 use crate::state::ApiState;
 
 /// The most bytes of a body that is not a submission.
 const BODY_BYTES_MAX: usize = 1 << 20;
-/// Bytes that one permit of the body budget stands for.
-pub const BUDGET_UNIT: usize = 1 << 10;
 
 /// A part of the address, whose refusal is a [`Problem`].
 #[derive(Debug)]
@@ -110,7 +106,8 @@ pub enum Media {
 pub struct Held {
     /// The body.
     pub bytes: Bytes,
-    _share: OwnedSemaphorePermit,
+    /// What it has of that memory.
+    pub share: Share,
 }
 
 /// What the headers say of the body.
@@ -132,30 +129,33 @@ pub fn unsupported() -> Problem {
     )
 }
 
-/// Reads a body of at most `max` bytes, if there is memory for it.
+/// Reads a body of at most `max` bytes, as long as there is memory for what
+/// comes.
 pub async fn hold(request: Request, state: &ApiState, max: usize) -> Result<Held, Problem> {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if length.is_some_and(|length| length > max) {
         return Err(too_large(max));
     }
-    // A body of unknown length may become as long as any.
-    let units = length.unwrap_or(max).div_ceil(BUDGET_UNIT);
-    let units = u32::try_from(units).unwrap_or(u32::MAX);
-    let share = Arc::clone(&state.body_budget)
-        .try_acquire_many_owned(units)
-        .map_err(|_| Problem::later(Code::Busy, 1, "too many requests are being read"))?;
-    let body = Limited::new(request.into_body(), max);
-    let read = body.collect().await.map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            too_large(max)
-        } else {
-            Problem::new(Code::InvalidJson, "the body ended early")
+    let mut share = state.body_memory.share(request.extensions().get());
+    let mut body = Limited::new(request.into_body(), max);
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                too_large(max)
+            } else {
+                Problem::new(Code::InvalidJson, "the body ended early")
+            }
+        })?;
+        if let Some(data) = frame.data_ref() {
+            share.grow(data.len())?;
+            bytes.extend_from_slice(data);
         }
-    })?;
+    }
     Ok(Held {
-        bytes: read.to_bytes(),
-        _share: share,
+        bytes: bytes.into(),
+        share,
     })
 }
 

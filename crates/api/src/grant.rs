@@ -54,7 +54,7 @@ impl Scope {
 /// What a token stands for, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// What people call it; the audit names it.
+    /// What people call it; the audit names it, with its id.
     pub name: String,
     /// What it may do.
     pub scope: Scope,
@@ -126,6 +126,9 @@ pub struct Known {
     pub id: String,
     /// What people call it.
     pub name: String,
+    /// What the audit calls it: its name, which others may have too or had
+    /// before, and its id.
+    pub actor: String,
     /// What it may do.
     pub scope: Scope,
     /// The only tenant it speaks for.
@@ -145,6 +148,7 @@ impl Known {
         Self {
             id: String::new(),
             name: "nobody".to_owned(),
+            actor: "nobody".to_owned(),
             scope,
             tenant: None,
             classes: Vec::new(),
@@ -182,6 +186,11 @@ impl Tokens {
         bool::from(is_it).then(|| std::sync::Arc::clone(known))
     }
 
+    /// Whether the token with this id is in force.
+    pub fn has(&self, id: &str) -> bool {
+        self.0.contains_key(id)
+    }
+
     /// How many administrators' tokens there are.
     pub fn admins(&self) -> usize {
         let admins = self.0.values();
@@ -197,6 +206,7 @@ fn known(document: &Document) -> Option<Known> {
     let classes = grant.classes.iter().map(|class| class.parse());
     Some(Known {
         id: document.id.clone(),
+        actor: format!("{} ({})", grant.name, document.id),
         name: grant.name,
         scope: grant.scope,
         tenant: grant.tenant.map(Name::from),

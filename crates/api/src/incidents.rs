@@ -312,6 +312,6 @@ pub async fn close(
 ) -> Result<Json<IncidentView>, Problem> {
     let none = || Problem::not_found("incident that is not over");
     let number: u64 = id.parse().map_err(|_| none())?;
-    let closed = runbook::close(&state, &may.name, number).await?;
+    let closed = runbook::close(&state, &may.actor, number).await?;
     Ok(Json(closed.ok_or_else(none)?.into()))
 }

@@ -154,7 +154,7 @@ pub async fn pause(
     Perhaps(form): Perhaps<LanePauseForm>,
 ) -> Result<Json<PauseView>, Problem> {
     let matches = about(&lane)?;
-    let view = pauses::pause(&state, &may.name, matches, form.reason, form.until).await?;
+    let view = pauses::pause(&state, &may.actor, matches, form.reason, form.until).await?;
     Ok(Json(view))
 }
 
@@ -175,7 +175,7 @@ pub async fn resume(
     let mut lifted = 0;
     for document in pauses::documents(&state).await? {
         if Pause::of(&document).is_some_and(|(_, matches, _)| matches == wanted) {
-            pauses::lift(&state, &may.name, &document, "pause.remove").await?;
+            pauses::lift(&state, &may.actor, &document, "pause.remove").await?;
             lifted += 1;
         }
     }

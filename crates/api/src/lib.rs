@@ -4,19 +4,21 @@
 //! says what is wrong with it, makes changes durable before they take effect,
 //! and passes questions on to the node.
 //!
-//! In reading order: [`serve`](mod@serve) and [`server`] (connections, routes,
+//! In reading order: [`serve`](mod@serve) and [`server`] ([`doors`], [`patience`]: connections; routes,
 //! bounds), [`state`], [`ask`](mod@ask) (how the node and the disk are asked);
 //! [`problem`] (how requests are refused), [`grant`] and [`auth`] (who may),
-//! [`extract`], [`object`], [`bounded`], [`stamp`] (what requests bring); [`messages`]; what
-//! operators set: [`book`] (what is in force), [`changes`], [`accounts`],
-//! [`policies`], [`mitigations`], [`governed`], [`pauses`], [`tokens`], [`audit`]; what they see:
+//! [`extract`], [`object`], [`body_memory`], [`bounded`], [`stamp`] (what requests bring); [`messages`]; what
+//! operators set: [`book`] (what is in force), [`changes`], [`accounts`] with [`account_secrets`],
+//! [`policies`], [`mitigations`], [`governed`], [`pauses`], [`tokens`], [`audit`], [`usage`]; what they see:
 //! [`lanes`], [`limits`], [`history`], [`throttle`], [`dead_letters`], [`suppressions`], [`feedback`], [`events`], [`notices`], [`health`], [`incidents`], [`warm_ups`]; then
 //! [`chores`], [`standstills`] and [`runbook`] (what happens by itself), [`detours`] (which way messages go), [`document`] and [`fields`] (OpenAPI).
 
+pub mod account_secrets;
 pub mod accounts;
 pub mod ask;
 pub mod audit;
 pub mod auth;
+pub mod body_memory;
 pub mod book;
 pub mod bounded;
 pub mod changes;
@@ -24,6 +26,7 @@ pub mod chores;
 pub mod dead_letters;
 pub mod detours;
 pub mod document;
+pub mod doors;
 pub mod events;
 pub mod extract;
 pub mod feedback;
@@ -40,6 +43,7 @@ pub mod messages;
 pub mod mitigations;
 pub mod notices;
 pub mod object;
+pub mod patience;
 pub mod pauses;
 pub mod policies;
 pub mod problem;
@@ -52,10 +56,11 @@ pub mod state;
 pub mod suppressions;
 pub mod throttle;
 pub mod tokens;
+pub mod usage;
 pub mod warm_ups;
 
 pub use book::{AccountSink, StartValues};
 pub use events::Events;
-pub use serve::{serve, serve_through};
+pub use serve::{serve, serve_through, serve_within};
 pub use server::{openapi, router};
 pub use state::{ApiState, Bounds, Clock, Metrics, Parts, Readiness};

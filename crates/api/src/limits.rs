@@ -221,7 +221,7 @@ pub async fn tune(
         "reason": form.reason,
     });
     state
-        .audit(&may.name, action, key.to_string(), detail)
+        .audit(&may.actor, action, key.to_string(), detail)
         .await?;
     state.control.tune(key, tune);
     Ok(Json(before.into()))

@@ -1,7 +1,8 @@
 //! `/pauses`: send nothing that matches, until a time or for good.
 //!
 //! A pause is a document of the registry, numbered; the engine is told by that
-//! number. What has run out is taken away by the chores.
+//! number. What has run out is taken away by the chores. The pause of a limit
+//! (`POST /throttle/pause`) is one of these, of which the throttle is told too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +11,13 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use outflow_core::engine::command::PauseId;
+use outflow_core::fair;
+use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::scope::Scope;
 use outflow_core::time::Wall;
 use outflow_ports::registry::{Document, Kind};
+use outflow_ports::throttle::{ThrottleError, Throttling};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -31,6 +35,9 @@ use crate::state::ApiState;
 
 /// Pauses at a time.
 const PAUSES_MAX: usize = 10_000;
+/// How many of them tenants may have together: the others are kept for those who
+/// speak for all.
+const PAUSES_OF_TENANTS_MAX: u64 = 9_000;
 /// What a caller who is bound to a tenant can pause by, beside its tenant.
 const OWN: [Scope; 6] = [
     Scope::Campaign,
@@ -70,6 +77,10 @@ pub struct Pause {
     pub since: Stamp,
     /// Who paused it.
     pub by: String,
+    /// The limit whose pause this is: nothing of it is granted to those who ask
+    /// the throttle either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
 }
 
 /// A pause.
@@ -83,6 +94,8 @@ pub struct PauseView {
     until: Option<Stamp>,
     since: Stamp,
     by: String,
+    /// The limit that was paused by its name; null for other pauses.
+    limit: Option<String>,
 }
 
 /// All pauses.
@@ -104,7 +117,13 @@ impl PauseView {
             until: pause.until,
             since: pause.since,
             by: pause.by,
+            limit: pause.limit,
         }
+    }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
     }
 }
 
@@ -116,6 +135,23 @@ impl Pause {
         Some((id, pause.about.parse().ok()?, pause))
     }
 
+    /// The limit whose pause this is.
+    fn of_limit(&self) -> Option<LimitKey> {
+        self.limit.as_deref()?.parse().ok()
+    }
+
+    /// Has the throttle grant nothing of the limit for as long as is left.
+    pub(crate) fn tell_throttle(
+        &self,
+        throttle: &dyn Throttling,
+        now: Wall,
+    ) -> Result<(), ThrottleError> {
+        match (self.of_limit(), self.until) {
+            (Some(limit), Some(Stamp(until))) => throttle.pause_limit(&limit, until.since(now)),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether it has run out.
     pub fn is_over(&self, now: Wall) -> bool {
         self.until.is_some_and(|Stamp(until)| until <= now)
@@ -125,6 +161,36 @@ impl Pause {
 pub(crate) async fn documents(state: &ApiState) -> Result<Vec<Document>, Problem> {
     let registry = Arc::clone(&state.registry);
     Ok(on_disk(move || registry.list(Kind::Pause)).await??)
+}
+
+fn in_force(documents: &[Document]) -> impl Iterator<Item = &Document> {
+    documents.iter().filter(|document| document.value.is_some())
+}
+
+/// How many pauses speak of a tenant, and how many more its operators may make.
+pub(crate) fn occupied(documents: &[Document], tenant: &str) -> (u64, u64) {
+    let pauses = in_force(documents).filter_map(Pause::of);
+    let tenants = pauses.filter_map(|(_, matches, _)| matches.pattern(Scope::Tenant).cloned());
+    let (mut own, mut all) = (0, 0);
+    for about in tenants {
+        all += 1;
+        own += u64::from(about.as_str() == tenant);
+    }
+    (own, fair::room(own, all, PAUSES_OF_TENANTS_MAX))
+}
+
+/// Whether this caller may make another pause.
+pub(crate) async fn may_add(state: &ApiState, caller: &Caller) -> Result<(), Problem> {
+    let Some(tenant) = &caller.tenant else {
+        return Ok(());
+    };
+    match occupied(&documents(state).await?, tenant.as_str()) {
+        (_, 0) => {
+            let detail = format!("{tenant} has as many pauses as one tenant may have");
+            Err(Problem::later(Code::QuotaExhausted, 60, detail))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether a pause exists for this caller.
@@ -152,9 +218,76 @@ pub(crate) async fn pause(
     if until.is_some_and(|Stamp(until)| until <= now) {
         return Err(Problem::field("/until", "must be later than now"));
     }
+    let pause = Pause {
+        about: matches.to_string(),
+        reason,
+        until,
+        since: Stamp(now),
+        by: actor.to_owned(),
+        limit: None,
+    };
     let documents = documents(state).await?;
-    let in_force = documents.iter().filter(|document| document.value.is_some());
-    if in_force.count() >= PAUSES_MAX {
+    add_one(state, actor, &documents, matches, pause).await
+}
+
+/// Pauses a limit until a time: mail that it governs, and those who ask the
+/// throttle for it. If it is paused already, the later time holds.
+pub(crate) async fn pause_limit(
+    state: &ApiState,
+    actor: &str,
+    limit: &LimitKey,
+    until: Wall,
+) -> Result<PauseView, Problem> {
+    let terms = limit.parts().iter();
+    let terms = terms.map(|(scope, name)| (scope.as_str(), name.as_str()));
+    let matches = matched(terms).map_err(|wrong| Problem::field("/key", wrong))?;
+    let documents = documents(state).await?;
+    let known = documents.iter().find_map(|document| {
+        let (id, _, pause) = Pause::of(document)?;
+        (pause.of_limit().as_ref() == Some(limit)).then_some((document, id, pause))
+    });
+    let now = state.clock.now();
+    let Some((document, id, known)) = known else {
+        let pause = Pause {
+            about: matches.to_string(),
+            reason: None,
+            until: Some(Stamp(until)),
+            since: Stamp(now),
+            by: actor.to_owned(),
+            limit: Some(limit.to_string()),
+        };
+        return add_one(state, actor, &documents, matches, pause).await;
+    };
+    if known.until.is_none_or(|Stamp(known)| known >= until) {
+        return Ok(PauseView::of(&document.id, known));
+    }
+    let longer = Pause {
+        until: Some(Stamp(until)),
+        ..known
+    };
+    let edit = Edit {
+        kind: Kind::Pause,
+        id: document.id.clone(),
+        value: Some(json!(longer).to_string()),
+        expected: Some(document.version),
+        action: "pause.extend",
+        detail: json!(longer),
+    };
+    state.change(actor, edit).await?;
+    state.control.pause(id, matches, Some(until));
+    longer.tell_throttle(&*state.throttle, now)?;
+    Ok(PauseView::of(&document.id, longer))
+}
+
+/// A new pause, with the number after those of `documents`.
+async fn add_one(
+    state: &ApiState,
+    actor: &str,
+    documents: &[Document],
+    matches: Match,
+    pause: Pause,
+) -> Result<PauseView, Problem> {
+    if in_force(documents).count() >= PAUSES_MAX {
         let detail = format!("there are {PAUSES_MAX} pauses already");
         return Err(Problem::new(Code::Conflict, detail));
     }
@@ -163,13 +296,6 @@ pub(crate) async fn pause(
         .iter()
         .filter_map(|document| document.id.parse().ok());
     let number: u64 = numbers.max().unwrap_or(0) + 1;
-    let pause = Pause {
-        about: matches.to_string(),
-        reason,
-        until,
-        since: Stamp(now),
-        by: actor.to_owned(),
-    };
     let edit = Edit {
         kind: Kind::Pause,
         id: number.to_string(),
@@ -179,8 +305,9 @@ pub(crate) async fn pause(
         detail: json!(pause),
     };
     state.change(actor, edit).await?;
-    let until = until.map(|Stamp(until)| until);
+    let until = pause.until.map(|Stamp(until)| until);
     state.control.pause(PauseId(number), matches, until);
+    pause.tell_throttle(&*state.throttle, state.clock.now())?;
     Ok(PauseView::of(&number.to_string(), pause))
 }
 
@@ -204,6 +331,12 @@ pub(crate) async fn lift(
     };
     state.change(actor, edit).await?;
     state.control.resume(id);
+    // One that ran out has ended by itself, and another node's may go on.
+    if let Some(limit) = pause.of_limit()
+        && !pause.is_over(state.clock.now())
+    {
+        state.throttle.resume_limit(&limit);
+    }
     Ok(())
 }
 
@@ -258,7 +391,8 @@ pub async fn add(
         let detail = format!("a token that is bound to a tenant cannot pause by {scope}");
         return Err(Problem::forbidden(detail));
     }
-    let view = pause(&state, &may.name, matches, form.reason, form.until).await?;
+    may_add(&state, &may).await?;
+    let view = pause(&state, &may.actor, matches, form.reason, form.until).await?;
     Ok((StatusCode::CREATED, Json(view)))
 }
 
@@ -281,6 +415,6 @@ pub async fn remove(
         is_it && Pause::of(document).is_some_and(|(_, matches, _)| is_for(&may, &matches))
     });
     let document = document.ok_or_else(|| Problem::not_found("pause"))?;
-    lift(&state, &may.name, document, "pause.remove").await?;
+    lift(&state, &may.actor, document, "pause.remove").await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -185,7 +185,7 @@ pub async fn put(
         let detail = "is for PATCH: a mitigation overrides a policy for a while";
         return Err(Problem::field("/mitigation_reason", detail));
     }
-    let entry = set(&state, &may.name, &matches, &headers, |before| {
+    let entry = set(&state, &may.actor, &matches, &headers, |before| {
         let kept = before.map(PolicyEntry::stored).unwrap_or_default();
         let base = Some(raw);
         Ok(StoredPolicy { base, ..kept })
@@ -216,7 +216,7 @@ pub async fn patch(
     let Value::Object(patch) = value else {
         return Err(Problem::field("", "must be an object"));
     };
-    let entry = set(&state, &may.name, &matches, &headers, |before| {
+    let entry = set(&state, &may.actor, &matches, &headers, |before| {
         patched(before, patch)
     })
     .await?;
@@ -346,7 +346,7 @@ pub async fn remove(
     Asked(Path(path)): Asked<Path<String>>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    take_away(&state, &may.name, &about(&path)?, &headers).await?;
+    take_away(&state, &may.actor, &about(&path)?, &headers).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,22 +1,28 @@
 //! Connections: accepted, bounded, and ended in an orderly way.
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
-/// Connections at a time; more wait to be accepted.
-const CONNECTIONS_MAX: usize = 4_096;
+use crate::doors::{Caps, Doors};
+use crate::patience::Patient;
+use crate::server::Crowded;
+
 /// Whoever does not finish the head of a request in this time is hung up on.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+/// The same for those who found no place, and how long they have in all.
+const SPARE_HEAD_TIMEOUT: Duration = Duration::from_secs(1);
+const SPARE_TIMEOUT: Duration = Duration::from_secs(5);
+/// What a connection holds of a request's head, and of what is not written yet:
+/// thousands of them must fit into memory.
+const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Accepting fails when files run out: wait for some to be closed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Requests that are being worked on have this long to end.
@@ -42,45 +48,66 @@ pub async fn serve_through<Io, Secured>(
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     Secured: Future<Output = io::Result<Io>> + Send + 'static,
 {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    serve_within(listener, router, shutdown, secure, Caps::default()).await;
+}
+
+/// The same with so many connections at a time.
+pub async fn serve_within<Io, Secured>(
+    listener: TcpListener,
+    router: Router,
+    shutdown: impl Future<Output = ()>,
+    secure: impl Fn(TcpStream) -> Secured,
+    caps: Caps,
+) where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    Secured: Future<Output = io::Result<Io>> + Send + 'static,
+{
+    let doors = Doors::new(caps);
     let graceful = GracefulShutdown::new();
+    let crowded = router.clone().layer(Extension(Crowded));
     tokio::pin!(shutdown);
     loop {
         let accepted = tokio::select! {
             biased;
             () = &mut shutdown => break,
-            accepted = accept(&listener, &places) => accepted,
+            accepted = listener.accept() => accepted,
         };
-        let Ok((stream, place)) = accepted else {
+        let Ok((stream, from)) = accepted else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let Some(place) = doors.admit(from.ip()) else {
             continue;
         };
         // Answers are small and awaited: they must not wait for more to say.
         let _ = stream.set_nodelay(true);
+        let is_spare = place.is_spare();
+        let router = if is_spare { &crowded } else { &router };
         let service = TowerToHyperService::new(router.clone());
         let (secured, watcher) = (secure(stream), graceful.watcher());
+        let head_timeout = match is_spare {
+            true => SPARE_HEAD_TIMEOUT,
+            false => HEAD_TIMEOUT,
+        };
         tokio::spawn(async move {
-            if let Ok(Ok(stream)) = tokio::time::timeout(HEAD_TIMEOUT, secured).await {
+            if let Ok(Ok(stream)) = tokio::time::timeout(head_timeout, secured).await {
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
-                    .header_read_timeout(HEAD_TIMEOUT)
-                    .serve_connection(TokioIo::new(stream), service);
+                    .header_read_timeout(head_timeout)
+                    .max_buf_size(BUFFER_BYTES_MAX)
+                    .keep_alive(!is_spare)
+                    .serve_connection(TokioIo::new(Patient::new(stream)), service);
+                let serving = watcher.watch(connection);
                 // A client that hangs up midway is none of our faults.
-                let _ = watcher.watch(connection).await;
+                if is_spare {
+                    let _ = tokio::time::timeout(SPARE_TIMEOUT, serving).await;
+                } else {
+                    let _ = serving.await;
+                }
             }
             drop(place);
         });
     }
     drop(listener);
     let _ = tokio::time::timeout(GRACE, graceful.shutdown()).await;
-}
-
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await;
-    let place = place.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, place))
 }

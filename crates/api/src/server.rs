@@ -25,7 +25,7 @@ use crate::suppressions::{edit, export, import, list as list_suppressed, review}
 use crate::throttle::{acquire, hold};
 use crate::{
     accounts, audit, document, events, feedback, health, history, incidents, lanes, limits, pauses,
-    policies, tokens, warm_ups,
+    policies, tokens, usage, warm_ups,
 };
 
 /// The page that shows lanes live: one file, which asks for a token.
@@ -77,6 +77,7 @@ fn versioned() -> OpenApiRouter<ApiState> {
         .routes(routes!(feedback::tell))
         .routes(routes!(tokens::list, tokens::add))
         .routes(routes!(tokens::remove))
+        .routes(routes!(usage::get))
         .routes(routes!(acquire::acquire))
         .routes(routes!(hold::release))
         .routes(routes!(hold::pause))
@@ -144,8 +145,25 @@ async fn page() -> impl IntoResponse {
     (headers, Html(PAGE))
 }
 
+/// Marks requests on a connection that found no place of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Crowded;
+
+/// What machines that watch the server ask costs nothing, and must be answered
+/// when it has too much to do.
+fn is_of_watchers(request: &Request) -> bool {
+    matches!(request.uri().path(), "/healthz" | "/readyz")
+}
+
 /// So many requests at a time, and each only so long.
 async fn bounded(State(state): State<ApiState>, request: Request, next: Next) -> Response {
+    if is_of_watchers(&request) {
+        return next.run(request).await;
+    }
+    if request.extensions().get::<Crowded>().is_some() {
+        let detail = "too many connections at once, or too many from your address";
+        return Problem::later(Code::Busy, 1, detail).into_response();
+    }
     let Ok(_place) = state.requests.try_acquire() else {
         return Problem::later(Code::Busy, 1, "too many requests at once").into_response();
     };

@@ -20,10 +20,10 @@ use outflow_ports::throttle::Throttling;
 use outflow_telemetry::Sink;
 use tokio::sync::Semaphore;
 
+use crate::body_memory::BodyMemory;
 use crate::book::{AccountSink, Book, StartValues};
 use crate::dead_letters::replay::Replays;
 use crate::events::Events;
-use crate::extract::BUDGET_UNIT;
 use crate::grant::{Known, Tokens};
 use crate::messages::naming::{self, Naming};
 use crate::pauses::Pause;
@@ -62,7 +62,8 @@ pub struct Bounds {
     pub request_bytes_max: usize,
     /// Bytes of one message in it, as JSON.
     pub message_bytes_max: usize,
-    /// Bytes of all requests that are being worked on together.
+    /// Bytes of all requests that are being worked on together. One token has
+    /// half of them at most, and an eighth is kept for administrators.
     pub held_bytes_max: usize,
     /// Requests that are being worked on together.
     pub requests_max: usize,
@@ -137,7 +138,7 @@ pub struct Inner {
     pub(crate) runbooks: Runbooks,
     pub(crate) warm_ups: WarmUps,
     pub(crate) openapi: OnceLock<String>,
-    pub(crate) body_budget: Arc<Semaphore>,
+    pub(crate) body_memory: Arc<BodyMemory>,
     pub(crate) requests: Semaphore,
     pub(crate) telemetry: Arc<dyn Sink>,
     pub(crate) detours: Arc<Detours>,
@@ -185,11 +186,14 @@ impl ApiState {
             {
                 let until = pause.until.map(|Stamp(until)| until);
                 parts.control.pause(id, matches, until);
+                // There is room: nobody else can have asked yet.
+                let _ = pause.tell_throttle(&*parts.throttle, now);
             }
         }
         let runbooks = Runbooks::of(book.start(), &parts.registry.list(Kind::Incident)?, now);
         let Bounds {
             held_bytes_max,
+            request_bytes_max,
             requests_max,
             ..
         } = parts.bounds;
@@ -215,7 +219,7 @@ impl ApiState {
             runbooks,
             warm_ups,
             openapi: OnceLock::new(),
-            body_budget: Arc::new(Semaphore::new(held_bytes_max / BUDGET_UNIT)),
+            body_memory: BodyMemory::new(held_bytes_max, request_bytes_max),
             requests: Semaphore::new(requests_max),
             telemetry: parts.telemetry,
             detours: parts.detours,

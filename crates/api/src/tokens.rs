@@ -211,8 +211,9 @@ async fn documents(state: &ApiState) -> Result<Vec<Document>, Problem> {
 }
 
 async fn reload(state: &ApiState) -> Result<(), Problem> {
-    let tokens = Tokens::of(&documents(state).await?);
-    state.tokens.store(Arc::new(tokens));
+    let tokens = Arc::new(Tokens::of(&documents(state).await?));
+    state.tokens.store(Arc::clone(&tokens));
+    state.events.review(tokens);
     Ok(())
 }
 
@@ -269,7 +270,7 @@ pub async fn add(
         action: "token.add",
         detail: json!({ "name": grant.name, "scope": grant.scope, "tenant": grant.tenant }),
     };
-    state.change(&may.name, edit).await?;
+    state.change(&may.actor, edit).await?;
     reload(&state).await?;
     let issued = IssuedToken {
         about: TokenView::of(&minted.id, grant),
@@ -313,7 +314,7 @@ pub async fn remove(
         action: "token.remove",
         detail: json!({ "name": grant.name, "scope": grant.scope }),
     };
-    state.change(&may.name, edit).await?;
+    state.change(&may.actor, edit).await?;
     reload(&state).await?;
     Ok(StatusCode::NO_CONTENT)
 }

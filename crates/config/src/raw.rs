@@ -51,6 +51,7 @@ pub struct RawSettings {
 pub struct RawServer {
     pub listen: String,
     pub data_dir: String,
+    pub secrets_dir: Option<String>,
     pub tls_cert: Option<String>,
     pub tls_key: Option<String>,
     pub insecure: bool,

@@ -18,6 +18,7 @@ pub mod classify;
 pub mod destination;
 pub mod engine;
 pub mod entropy;
+pub mod fair;
 pub mod flow;
 mod free_numbers;
 pub mod handle;

@@ -13,7 +13,7 @@ use outflow_core::name::Name;
 use outflow_core::outcome::Outcome;
 use outflow_core::reply::{Enhanced, Reply, Stage};
 use outflow_core::suppression::Reason;
-use outflow_core::tally::Counter;
+use outflow_core::tally::{Counter, Teller};
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::control::Control;
 use outflow_ports::hearing::{Hearing, HearingError, Hearsay, Tale, Told};
@@ -82,9 +82,10 @@ impl Hearing for Desk {
         let signed = about.or_else(|| self.paths.as_ref()?.find(&report));
         let mut heard = Hearsay::default();
         let mut told_of = Vec::new();
+        let mut looks = lookup::LOOKS_MAX;
         for feedback in told(&report, signed.is_some()) {
             heard.read += 1;
-            let Some(receipt) = self.find(signed, feedback, tenant)? else {
+            let Some(receipt) = self.find(signed, feedback, tenant, &mut looks)? else {
                 continue;
             };
             if about.is_some() && self.is_over(&receipt) {
@@ -94,7 +95,12 @@ impl Hearing for Desk {
             let consequence = self.consequence(feedback, &receipt);
             told_of.push((receipt, consequence, self.learner.now()));
         }
-        heard.suppressed = self.act(told_of, Vec::new())?;
+        // What came to an address that we signed is the far end's word.
+        let teller = match (about, tenant) {
+            (None, Some(_)) => Teller::Tenant,
+            _ => Teller::FarEnd,
+        };
+        heard.suppressed = self.act(told_of, Vec::new(), teller)?;
         Ok(heard)
     }
 
@@ -127,7 +133,11 @@ impl Hearing for Desk {
                 });
             }
         }
-        heard.suppressed = self.act(told_of, learnt)?;
+        let teller = match tenant {
+            Some(_) => Teller::Tenant,
+            None => Teller::FarEnd,
+        };
+        heard.suppressed = self.act(told_of, learnt, teller)?;
         Ok(heard)
     }
 }
@@ -145,10 +155,11 @@ impl Desk {
         signed: Option<MessageId>,
         feedback: &Feedback,
         tenant: Option<&str>,
+        looks: &mut usize,
     ) -> Result<Option<Receipt>, HearingError> {
         match signed {
             Some(id) => self.receipt(id, tenant),
-            None => lookup::by_message_id(&*self.receipts, feedback, tenant)
+            None => lookup::by_message_id(&*self.receipts, feedback, tenant, looks)
                 .map_err(|error| HearingError(error.to_string())),
         }
     }
@@ -235,6 +246,7 @@ impl Desk {
         &self,
         told_of: Vec<(Receipt, Consequence, Wall)>,
         mut entries: Vec<Suppression>,
+        teller: Teller,
     ) -> Result<u64, HearingError> {
         let mut claimed = Vec::new();
         for (receipt, told, at) in told_of {
@@ -247,7 +259,7 @@ impl Desk {
         match self.learner.learn(entries) {
             Ok(put) => {
                 for (receipt, _, told) in claimed {
-                    self.count(receipt, told);
+                    self.count(receipt, told, teller);
                 }
                 Ok(put.added)
             }
@@ -261,10 +273,11 @@ impl Desk {
     }
 
     /// Counts, and notes it at the message.
-    fn count(&self, receipt: Receipt, told: Consequence) {
+    fn count(&self, receipt: Receipt, told: Consequence, teller: Teller) {
         if let Some(counter) = told.counter {
             let account = receipt.account.as_deref().map(Name::from);
-            self.control.heard(receipt.key.clone(), account, counter);
+            let key = receipt.key.clone();
+            self.control.heard(key, account, counter, teller);
         }
         if let Some(reply) = told.reply {
             self.control.feedback(receipt.key, receipt.seq, reply);

@@ -4,13 +4,14 @@
 //! in force. One change at a time, so that memory never says something else
 //! than the disk.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use outflow_core::fair;
 use outflow_core::flow::FlowKey;
 use outflow_core::message::Recipient;
 use outflow_core::suppression::Reason;
@@ -28,6 +29,46 @@ use crate::set::Set;
 /// same recipient bounces as well.
 const WAITING_MAX: usize = 10_000;
 
+/// The part of the list that those may take in memory for whom it has no room.
+const UNKEPT: u64 = 8;
+const UNKEPT_AT_ONCE: usize = 100;
+
+/// Entries by tenant.
+#[derive(Default)]
+struct Counts {
+    /// On the disk, of each tenant that was asked for.
+    kept: BTreeMap<String, u64>,
+    /// In memory alone.
+    unkept: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    /// How many entries of a tenant are on the disk.
+    fn of(&mut self, store: &dyn Suppressions, tenant: &str) -> Result<u64, SuppressionError> {
+        if let Some(known) = self.kept.get(tenant) {
+            return Ok(*known);
+        }
+        let count = store.count(&SuppressionFilter {
+            tenant: Some(tenant.to_owned()),
+            ..SuppressionFilter::default()
+        })?;
+        self.kept.insert(tenant.to_owned(), count);
+        Ok(count)
+    }
+
+    fn add(&mut self, tenant: &str) {
+        if let Some(known) = self.kept.get_mut(tenant) {
+            *known += 1;
+        }
+    }
+
+    fn subtract(&mut self, tenant: &str) {
+        if let Some(known) = self.kept.get_mut(tenant) {
+            *known = known.saturating_sub(1);
+        }
+    }
+}
+
 /// The suppression list.
 pub struct SuppressionList {
     store: Arc<dyn Suppressions>,
@@ -41,7 +82,9 @@ pub struct SuppressionList {
     entries: AtomicU64,
     held: AtomicU64,
     entries_max: u64,
-    writing: Mutex<()>,
+    /// Entries of each tenant that was asked for, and those for whom there was
+    /// no room but who must not be sent to.
+    writing: Mutex<Counts>,
     bounces: SyncSender<NoSuchRecipient>,
     let_go: AtomicU64,
 }
@@ -76,7 +119,7 @@ impl SuppressionList {
             entries: AtomicU64::new(entries),
             held: AtomicU64::new(held),
             entries_max,
-            writing: Mutex::new(()),
+            writing: Mutex::default(),
             bounces,
             let_go: AtomicU64::new(0),
         };
@@ -109,12 +152,19 @@ impl SuppressionList {
         place(&self.keys, tenant, draft::recipient(recipient))
     }
 
-    /// Whether there is room for what is new among these entries. Only a list
-    /// that is nearly full has to look.
-    fn has_room(&self, entries: &[Suppression]) -> Result<bool, SuppressionError> {
-        let room = self.entries_max.saturating_sub(self.entries());
-        if entries.len() as u64 <= room {
-            return Ok(true);
+    /// Whether there is room for what is new among these entries, in all and
+    /// of each tenant. Only a list that is nearly full has to look.
+    fn has_room(
+        &self,
+        counts: &mut Counts,
+        entries: &[Suppression],
+    ) -> Result<(), SuppressionError> {
+        let mut by_tenant: BTreeMap<&str, u64> = BTreeMap::new();
+        for entry in entries {
+            *by_tenant.entry(&entry.tenant).or_default() += 1;
+        }
+        if self.fits(counts, &by_tenant)?.is_ok() {
+            return Ok(());
         }
         let mut new = BTreeSet::new();
         for key in entries.iter().map(Suppression::key) {
@@ -128,14 +178,56 @@ impl SuppressionList {
                 new.insert(key);
             }
         }
-        Ok(new.len() as u64 <= room)
+        let mut new_by_tenant: BTreeMap<&str, u64> = BTreeMap::new();
+        for key in &new {
+            *new_by_tenant.entry(&key.tenant).or_default() += 1;
+        }
+        self.fits(counts, &new_by_tenant)?
+    }
+
+    /// Whether so many new entries of each tenant fit.
+    fn fits(
+        &self,
+        counts: &mut Counts,
+        by_tenant: &BTreeMap<&str, u64>,
+    ) -> Result<Result<(), SuppressionError>, SuppressionError> {
+        let (all, max) = (self.entries(), self.entries_max);
+        if all.saturating_add(by_tenant.values().sum()) > max {
+            return Ok(Err(SuppressionError::Full(all)));
+        }
+        for (tenant, new) in by_tenant {
+            if *new > fair::room(counts.of(&*self.store, tenant)?, all, max) {
+                return Ok(Err(SuppressionError::Quota((*tenant).to_owned())));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Has those for whom there is no room not be sent to, as far as memory
+    /// goes and until the process ends: whoever said that he wants no more mail
+    /// gets none, and whoever told us hears that it is not kept. Whoever imports
+    /// many sees that at once.
+    fn fail_closed(&self, counts: &mut Counts, entries: &[Suppression]) {
+        if entries.len() > UNKEPT_AT_ONCE {
+            return;
+        }
+        let max = self.entries_max / UNKEPT;
+        for entry in entries.iter().filter(|entry| !entry.is_held) {
+            let all = counts.unkept.values().sum();
+            let own = counts.unkept.entry(entry.tenant.clone()).or_default();
+            if fair::room(*own, all, max) == 0 {
+                continue;
+            }
+            *own += 1;
+            self.enforce(&entry.key(), entry.since);
+        }
     }
 
     fn entries(&self) -> u64 {
         self.entries.load(Ordering::Relaxed)
     }
 
-    fn alone(&self) -> MutexGuard<'_, ()> {
+    fn alone(&self) -> MutexGuard<'_, Counts> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -155,18 +247,29 @@ fn all_held() -> SuppressionFilter {
 }
 
 impl Suppressions for SuppressionList {
+    fn room_for(&self, tenant: &str) -> Result<u64, SuppressionError> {
+        let own = self.alone().of(&*self.store, tenant)?;
+        Ok(fair::room(own, self.entries(), self.entries_max))
+    }
+
     fn put(
         &self,
         entries: &[Suppression],
         audit: Option<Audit<'_>>,
     ) -> Result<Put, SuppressionError> {
-        let _alone = self.alone();
-        if !self.has_room(entries)? {
-            return Err(SuppressionError::Full(self.entries()));
+        let mut counts = self.alone();
+        if let Err(refused) = self.has_room(&mut counts, entries) {
+            if !matches!(refused, SuppressionError::Storage(_)) {
+                self.fail_closed(&mut counts, entries);
+            }
+            return Err(refused);
         }
         let put = self.store.put(entries, audit)?;
         self.entries.fetch_add(put.added, Ordering::Relaxed);
         for (entry, placed) in entries.iter().zip(&put.placed) {
+            if *placed == Placed::New {
+                counts.add(&entry.tenant);
+            }
             match placed {
                 Placed::New if entry.is_held => {
                     self.held.fetch_add(1, Ordering::Relaxed);
@@ -187,11 +290,14 @@ impl Suppressions for SuppressionList {
         filter: &SuppressionFilter,
         change: SuppressionChange,
     ) -> Result<Vec<(SuppressionKey, Wall)>, SuppressionError> {
-        let _alone = self.alone();
+        let mut counts = self.alone();
         let changed = self.store.change(filter, change)?;
         if change == SuppressionChange::Remove {
             self.entries
                 .fetch_sub(changed.len() as u64, Ordering::Relaxed);
+            for (key, _) in &changed {
+                counts.subtract(&key.tenant);
+            }
         }
         for (key, since) in &changed {
             match change {

@@ -13,16 +13,18 @@ use crate::feedback::Feedback;
 /// A Message-ID is given right before its message is accepted: most are found
 /// within the first of these times.
 const APART_MS: [i64; 3] = [200, 1_000, 5_000];
-/// Receipts looked at in one go, and within each of those times.
+/// Receipts looked at in one go.
 const PAGE: usize = 500;
-const LOOKS_MAX: usize = 20_000;
+/// Receipts looked at for all that one report speaks of.
+pub const LOOKS_MAX: usize = 40_000;
 
 /// The message of this tenant, if one is named, that a report is about, by its
-/// Message-ID and recipient.
+/// Message-ID and recipient. Takes from the number of `looks` that are left.
 pub fn by_message_id(
     receipts: &dyn Receipts,
     feedback: &Feedback,
     tenant: Option<&str>,
+    looks: &mut usize,
 ) -> Result<Option<Receipt>, ReceiptsError> {
     let Some((given_ms, domain)) = feedback.message_id.as_deref().and_then(ours) else {
         return Ok(None);
@@ -47,7 +49,7 @@ pub fn by_message_id(
     let mut from_ms = given_ms;
     for apart_ms in APART_MS {
         let until_ms = given_ms.saturating_add(apart_ms);
-        if let Some(found) = between(receipts, from_ms, until_ms, &is_it)? {
+        if let Some(found) = between(receipts, from_ms, until_ms, &is_it, looks)? {
             return Ok(Some(found));
         }
         from_ms = until_ms.saturating_add(1);
@@ -61,10 +63,15 @@ fn between(
     from_ms: i64,
     until_ms: i64,
     is_it: &dyn Fn(&Receipt) -> bool,
+    looks: &mut usize,
 ) -> Result<Option<Receipt>, ReceiptsError> {
     let all = ReceiptFilter::default();
+    if *looks < PAGE {
+        return Ok(None);
+    }
     let mut before = first_after(receipts, until_ms)?;
-    for _ in 0..LOOKS_MAX / PAGE {
+    while *looks >= PAGE {
+        *looks -= PAGE;
         let page = receipts.list(&all, before, PAGE)?;
         let Some(last) = page.last() else {
             return Ok(None);

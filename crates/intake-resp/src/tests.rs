@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use outflow_core::class::Class;
 use outflow_core::name::Name;
+use outflow_core::policy::key::LimitKey;
 use outflow_core::throttle::cell::{Answer, Cell};
 use outflow_core::throttle::look::Look;
 use outflow_core::throttle::{Permit, Ticket, Why};
@@ -99,6 +100,20 @@ impl Throttling for Notes {
     fn pause(&self, _: Option<&str>, key: &str, lasts: Nanos) -> Result<(), ThrottleError> {
         self.note(format!("pause {key} {lasts}"));
         Ok(())
+    }
+
+    fn of_policies(&self, _: Option<&str>, _: &str) -> Option<LimitKey> {
+        None
+    }
+
+    fn pause_limit(&self, _: &LimitKey, _: Nanos) -> Result<(), ThrottleError> {
+        Ok(())
+    }
+
+    fn resume_limit(&self, _: &LimitKey) {}
+
+    fn keys_of(&self, _: &str) -> (u64, u64) {
+        (0, 0)
     }
 
     fn look(&self, _: &Acquire<'_>) -> Vec<(usize, Look)> {

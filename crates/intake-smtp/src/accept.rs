@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use outflow_core::class::Class;
 use outflow_core::name::Name;
 use outflow_core::time::Wall;
-use outflow_mail::{Address, Reception, receive};
+use outflow_mail::{Address, Reception, named_senders, receive};
 use outflow_ports::draft::{self, DEFAULT, Draft};
 use outflow_ports::intake::Submission;
 use outflow_ports::letter::{Content, Envelope};
@@ -52,7 +52,12 @@ pub fn accept(
     let tenant = tenant.unwrap_or_else(default);
     let class = marks.class.unwrap_or(Class::Normal);
     let pool = marks.pool.unwrap_or_else(default);
-    may_submit(pass, class, &pool, &received.authors)?;
+    let named = match pass.from_domains.is_empty() {
+        true => Vec::new(),
+        false => named_senders(&received.bytes)
+            .map_err(|wrong| Reply::new(554, "5.6.0", wrong.to_string()))?,
+    };
+    may_submit(pass, class, &pool, received.authors.iter().chain(&named))?;
     let author = received.authors.first();
     let author = author.ok_or_else(|| Reply::new(554, "5.6.0", "the message has no author"))?;
     let return_path = match &handed.sender {
@@ -95,12 +100,15 @@ pub fn accept(
     Ok(draft.fan_out(recipients.cloned().map(Address::into_recipient)))
 }
 
-/// Whether the token covers this message. Everyone named as its author counts:
-/// readers may be shown any of them.
-fn may_submit(pass: &Pass, class: Class, pool: &Name, authors: &[Address]) -> Result<(), Reply> {
-    let stranger = authors
-        .iter()
-        .find(|author| !pass.may_send_from(author.domain()));
+/// Whether the token covers this message. Everyone named as its author or sender
+/// counts: readers may be shown any of them.
+fn may_submit<'a>(
+    pass: &Pass,
+    class: Class,
+    pool: &Name,
+    mut named: impl Iterator<Item = &'a Address>,
+) -> Result<(), Reply> {
+    let stranger = named.find(|author| !pass.may_send_from(author.domain()));
     let refused = if !pass.may_class(class) {
         format!("class {class}")
     } else if !pass.may_pool(pool.as_str()) {

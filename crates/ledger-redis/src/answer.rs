@@ -1,7 +1,9 @@
 //! What a script said.
 
+use outflow_core::class::Class;
 use outflow_core::engine::action::Receipt;
 use outflow_core::engine::event::LeaseAnswer;
+use outflow_core::ledger::owed;
 use outflow_core::time::{Nanos, Wall};
 use redis::Value;
 
@@ -21,6 +23,8 @@ pub(crate) struct Answer {
     pub epoch: u64,
     /// Limits that are paused, and for how long.
     pub paused: Vec<(String, Nanos)>,
+    /// What the node owes to classes that wait there.
+    pub owed: owed::Tokens,
 }
 
 /// The gist of it.
@@ -86,16 +90,26 @@ impl Answer {
             _ => Word::Done,
         };
         let pairs = values.get(6..).unwrap_or_default().chunks_exact(2);
-        let paused = pairs.filter_map(|pair| {
-            let lasts = number(pair.get(1))?;
-            Some((text(pair.first())?, micros(lasts)))
-        });
+        let pairs = pairs.filter_map(|pair| Some((text(pair.first())?, number(pair.get(1))?)));
+        let (mut paused, mut owed) = (Vec::new(), owed::Tokens::default());
+        for (name, value) in pairs {
+            if let Word::Leased(..) = word {
+                let of = |class: &Class| name == format!("owed_{}", class.index());
+                let class = Class::ALL.into_iter().find(of);
+                if let Some(owed) = class.and_then(|class| owed.get_mut(class.index())) {
+                    *owed = u32::try_from(value).unwrap_or(0);
+                }
+            } else {
+                paused.push((name, micros(value)));
+            }
+        }
         Some(Self {
             word,
             now: u64::try_from(number(values.get(3))?).ok()?,
             wall_micros: number(values.get(4))?,
             epoch: u64::try_from(number(values.get(5))?).ok()?,
-            paused: paused.collect(),
+            paused,
+            owed,
         })
     }
 
@@ -111,6 +125,7 @@ impl Answer {
                     wait: Nanos::ZERO,
                     spacing: ask.spacing,
                     receipt: Receipt { epoch, at, wall },
+                    owed: self.owed,
                 });
             }
             Word::Refused(retry_after) | Word::Paused(retry_after) => retry_after,

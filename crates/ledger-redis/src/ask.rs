@@ -1,12 +1,13 @@
 //! A request for tokens, as a call of a script: the terms of the lease are
 //! decided here, the count is kept there.
 
+use outflow_core::class::Class;
 use outflow_core::engine::action::{GiveBack, LeaseRequest};
 use outflow_core::engine::event::LeaseAnswer;
 use outflow_core::ledger::debits::{QUIET, is_long};
 use outflow_core::ledger::settings::{HOLD_LIFE, HOLD_PAUSE};
 use outflow_core::ledger::{
-    Leasing, NEVER_PAUSE, QUEUE_MAX, Settings, Spacing, Terms, bucket, paid,
+    Leasing, NEVER_PAUSE, QUEUE_MAX, Settings, Spacing, Terms, bucket, owed, paid, slots, spaced,
 };
 use outflow_core::limit::sliding_window::SLOTS;
 use outflow_core::limit::{LimitSpec, Need, Rate};
@@ -111,6 +112,12 @@ impl Asker<'_> {
         }
     }
 
+    /// The longest run of a limit that is leased in runs.
+    fn run_max(&self, request: &LeaseRequest) -> u32 {
+        let rate = request.spec.shape().rate;
+        rate.map_or(1, |rate| spaced::spacing(rate).run_max(self.settings))
+    }
+
     /// What all scripts that lease are told first.
     fn args(&self, request: &LeaseRequest) -> Args {
         let mut args = Args::default();
@@ -120,7 +127,26 @@ impl Asker<'_> {
         args
     }
 
-    fn ask(&self, request: &LeaseRequest, script: Script, args: Args) -> Ask {
+    /// A call of a script that leases. Last it is told what there is to know of
+    /// the classes that wait.
+    fn ask(&self, request: &LeaseRequest, script: Script, mut args: Args) -> Ask {
+        let most = match script {
+            Script::Runs => self.run_max(request),
+            _ => request.spec.capacity(),
+        };
+        let waiting = Class::ALL
+            .into_iter()
+            .filter(|it| request.waiting.contains(*it));
+        args.number(waiting.map(|class| 1_u32 << class.index()).sum::<u32>())
+            .number(owed::most(
+                most,
+                self.cost.min(request.spec.capacity()).max(1),
+            ))
+            .up(owed::WAITS_FOR);
+        self.call(request, script, args)
+    }
+
+    fn call(&self, request: &LeaseRequest, script: Script, args: Args) -> Ask {
         let (tag, limit) = self.names.limit(&request.key);
         let call = Call {
             script,
@@ -254,17 +280,20 @@ impl Asker<'_> {
         self.ask(request, Script::Calendar, args)
     }
 
-    fn hold(&self, request: &LeaseRequest, slots: u32) -> Ask {
+    fn hold(&self, request: &LeaseRequest, of: u32) -> Ask {
         let mut args = Args::default();
         args.number(request.version);
         args.0.push(self.node.to_owned());
         args.number(request.held)
             .number(request.tokens)
-            .number(slots)
+            .number(of)
             .down(HOLD_LIFE)
             .up(HOLD_PAUSE)
-            .number(self.no);
-        self.ask(request, Script::Hold, args)
+            .number(self.no)
+            .number(request.at_least)
+            .down(slots::TURN)
+            .down(slots::WANTS_FOR);
+        self.call(request, Script::Hold, args)
     }
 }
 

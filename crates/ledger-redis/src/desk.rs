@@ -85,8 +85,19 @@ struct Learnt {
     clock: Option<(i64, Instant)>,
     /// Until when limits are paused.
     pauses: BTreeMap<LimitKey, Instant>,
-    /// Pauses that Redis was not told of.
-    unsent: BTreeMap<Arc<LimitKey>, Instant>,
+    /// Pauses that Redis was not told of; none for one that was lifted.
+    unsent: BTreeMap<Arc<LimitKey>, Option<Instant>>,
+}
+
+impl Learnt {
+    fn remember_pause(&mut self, now: Instant, key: &LimitKey, until: Instant) {
+        if self.pauses.len() >= PAUSES_MAX {
+            self.pauses.retain(|_, until| *until > now);
+        }
+        if self.pauses.len() < PAUSES_MAX {
+            self.pauses.insert(key.clone(), until);
+        }
+    }
 }
 
 /// What all links share.
@@ -211,7 +222,8 @@ impl Desk {
             LedgerWork::Pause { key, lasts } => {
                 let mut learnt = lock(&self.learnt);
                 if learnt.unsent.len() < PAUSES_MAX {
-                    let until = Instant::now() + Duration::from_nanos(lasts.0);
+                    let until = (*lasts > Nanos::ZERO)
+                        .then(|| Instant::now() + Duration::from_nanos(lasts.0));
                     learnt.unsent.insert(Arc::clone(key), until);
                 }
             }
@@ -244,15 +256,17 @@ impl Desk {
             outbox: Arc::new(Outbox::new(Arc::new(|| {}))),
             node: Arc::from(self.node.as_str()),
         };
-        let pauses = unsent.into_iter().map(|(key, until)| {
-            let rest = until.saturating_duration_since(now).as_nanos();
+        // One that ran out meanwhile must not lift another's.
+        let left = |until: Instant| until.checked_duration_since(now);
+        let pauses = unsent.into_iter().filter_map(|(key, until)| {
+            let rest = until.map_or(Some(Duration::ZERO), left)?.as_nanos();
             let lasts = Nanos(u64::try_from(rest).unwrap_or(u64::MAX));
-            Job {
+            Some(Job {
                 sender: sender.clone(),
                 no: 0,
                 at: now,
                 work: LedgerWork::Pause { key, lasts },
-            }
+            })
         });
         lock(&self.queue).extend(pauses);
         self.phase.send_replace(phase);
@@ -377,20 +391,19 @@ impl Desk {
         away.flatten().is_some_and(|at| at.elapsed() < PART_AWAY)
     }
 
-    /// A limit is paused: every link hears of it, once.
+    /// A limit is paused, or no more if it is for no time: every link hears of
+    /// it, once.
     pub fn paused(&self, key: &LimitKey, lasts: Nanos) {
         let now = Instant::now();
         let until = now + Duration::from_nanos(lasts.0);
         let mut learnt = lock(&self.learnt);
         let known = learnt.pauses.get(key);
-        if known.is_some_and(|known| until <= *known + SAME_PAUSE) {
+        if lasts == Nanos::ZERO {
+            learnt.pauses.remove(key);
+        } else if known.is_some_and(|known| until <= *known + SAME_PAUSE) {
             return;
-        }
-        if learnt.pauses.len() >= PAUSES_MAX {
-            learnt.pauses.retain(|_, until| *until > now);
-        }
-        if learnt.pauses.len() < PAUSES_MAX {
-            learnt.pauses.insert(key.clone(), until);
+        } else {
+            learnt.remember_pause(now, key, until);
         }
         drop(learnt);
         let key = Arc::new(key.clone());

@@ -21,6 +21,7 @@ use outflow_core::ledger::Settings;
 use outflow_core::limit::{Headroom, LimitSpec};
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::scope::Scope;
+use outflow_core::pool::ClassMask;
 use outflow_core::time::{Mono, Nanos, Now, Wall};
 use outflow_ports::conformance::ledger::{self, Harness};
 use outflow_ports::ledger::{Ledger, LedgerWork};
@@ -308,6 +309,7 @@ fn a_late_request_for_slots_changes_nothing() {
             spec: LimitSpec::Concurrency { slots: 3 },
             headroom: Headroom::default(),
             class: Class::Normal,
+            waiting: ClassMask::of(Class::Normal),
             tokens,
             at_least: 1,
             held: 0,

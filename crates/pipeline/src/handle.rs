@@ -27,7 +27,7 @@ use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
-use outflow_core::tally::Counter;
+use outflow_core::tally::{Counter, Teller};
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::control::{Bulk, Control, Touched};
 use outflow_ports::intake::{Intake, Refused, Submission, Taken, Then};
@@ -254,12 +254,13 @@ impl Control for Handle {
         });
     }
 
-    fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter) {
+    fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter, teller: Teller) {
         let key = Box::new(key);
         self.post(Event::Heard {
             key,
             account,
             counter,
+            teller,
         });
     }
 

@@ -10,7 +10,7 @@ use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
-use outflow_core::tally::Counter;
+use outflow_core::tally::{Counter, Teller};
 use outflow_core::time::Wall;
 
 use crate::intake::Then;
@@ -68,8 +68,9 @@ pub trait Control: Send + Sync {
     fn bulk(&self, bulk: Bulk, matches: Match, dry_run: bool, then: Then<u64>);
 
     /// Something was heard of a message that was sent through an account: it
-    /// bounced later, was complained of, opened or clicked.
-    fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter);
+    /// bounced later, was complained of, opened or clicked. Who tells it decides
+    /// for whom it counts.
+    fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter, teller: Teller);
 
     /// The far end changed its mind about a message that it had accepted: its
     /// receipt says so.

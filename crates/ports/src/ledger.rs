@@ -23,7 +23,7 @@ pub enum LedgerWork {
     Pause {
         /// Which limit.
         key: Arc<LimitKey>,
-        /// From now on.
+        /// From now on; no time at all lifts a pause.
         lasts: Nanos,
     },
     /// Hear what earlier processes of this node used of a long window, in case

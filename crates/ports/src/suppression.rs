@@ -146,10 +146,20 @@ pub enum SuppressionError {
     /// There is no room.
     #[error("the suppression list is full: it has {0} entries")]
     Full(u64),
+    /// A tenant has as many entries as one tenant may have.
+    #[error(
+        "{0} has as many entries on the suppression list as one tenant may have: take some off it"
+    )]
+    Quota(String),
 }
 
 /// Keeps the list. All calls may wait for a disk.
 pub trait Suppressions: Send + Sync {
+    /// How many more entries a tenant may have now.
+    fn room_for(&self, _tenant: &str) -> Result<u64, SuppressionError> {
+        Ok(u64::MAX)
+    }
+
     /// Puts entries on the list, all or none, with a line of audit if one is
     /// given; with no entries, that line alone. What is there already stays as
     /// it is, but an entry that is held and put again by a person or a program,

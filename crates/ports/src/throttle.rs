@@ -6,6 +6,7 @@
 
 use outflow_core::class::Class;
 use outflow_core::limit::spec::LimitSpec;
+use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::policy::WhenAway;
 use outflow_core::throttle::cell::{Answer, Cell};
 use outflow_core::throttle::look::Look;
@@ -101,6 +102,14 @@ pub enum ThrottleError {
         /// The tenant of the token.
         tenant: String,
     },
+    /// A key that policies own, which is not for everybody to pause.
+    #[error(
+        "a policy limits {key:?}, so a pause of it holds what others send: that needs POST /api/v1/throttle/pause with the scope operator"
+    )]
+    OfPolicies {
+        /// The key.
+        key: String,
+    },
     /// Nothing, or too much.
     #[error("a request names 1 to 16 limits; a policy with several counts as several")]
     Count,
@@ -113,6 +122,15 @@ pub enum ThrottleError {
     /// There is no room to remember it.
     #[error("too many keys are in use, and none of them is idle: come back later")]
     Crowded,
+    /// A tenant has as many keys as one tenant may have.
+    #[error(
+        "{tenant} has as many keys in use as one tenant may have: use fewer, or come back when \
+         some are idle"
+    )]
+    OwnKeys {
+        /// Whose keys.
+        tenant: String,
+    },
     /// The server ends.
     #[error("the server is shutting down")]
     Closing,
@@ -156,8 +174,21 @@ pub trait Throttling: Send + Sync {
     /// its own.
     fn release(&self, tenant: Option<&str>, permit: Permit) -> bool;
 
-    /// Grants nothing of a key for so long.
+    /// Grants nothing of the caller's own key for so long.
     fn pause(&self, tenant: Option<&str>, key: &str, lasts: Nanos) -> Result<(), ThrottleError>;
+
+    /// What policies call the thing that a key names, if this tenant may name it
+    /// and they limit it: `isp:google` for `isp:gmail`.
+    fn of_policies(&self, tenant: Option<&str>, key: &str) -> Option<LimitKey>;
+
+    /// Grants nothing of what policies limit under this name for so long.
+    fn pause_limit(&self, name: &LimitKey, lasts: Nanos) -> Result<(), ThrottleError>;
+
+    /// Lifts such a pause.
+    fn resume_limit(&self, name: &LimitKey);
+
+    /// How many keys a tenant has, and how many more it may have now.
+    fn keys_of(&self, tenant: &str) -> (u64, u64);
 
     /// How the limits of a request stand now, each with its place in the request.
     fn look(&self, acquire: &Acquire<'_>) -> Vec<(usize, Look)>;

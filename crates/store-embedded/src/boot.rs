@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use outflow_core::time::{Nanos, Now, Wall};
+use outflow_core::time::{Mono, Nanos, Now, Wall};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A reading of the boot clock.
@@ -28,6 +28,10 @@ pub trait BootClock: Send + Sync {
 
     /// The wall clock.
     fn wall(&self) -> Wall;
+
+    /// The clock by which this process waits: nobody sets it, and it stands
+    /// still while the machine sleeps.
+    fn mono(&self) -> Mono;
 }
 
 /// The machine's own.
@@ -49,6 +53,12 @@ impl BootClock for SystemBoot {
         let since = std::time::SystemTime::UNIX_EPOCH.elapsed();
         let nanos = since.map_or(0, |since| since.as_nanos());
         Wall(i64::try_from(nanos).unwrap_or(i64::MAX))
+    }
+
+    fn mono(&self) -> Mono {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let (secs, nanos) = (time.tv_sec.max(0), time.tv_nsec.max(0));
+        Mono(Nanos::from_secs(secs as u64).0 + nanos as u64)
     }
 }
 

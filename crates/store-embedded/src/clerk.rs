@@ -1,5 +1,5 @@
-//! Who writes receipts: a thread that reads what a receipt needs back from the
-//! journal and hands it to the record.
+//! Who writes receipts: reads what a receipt needs back from the journal and
+//! hands it to the record. In production that is a thread.
 //!
 //! The store hands over 80 bytes for each message that is done with. If the
 //! record falls behind, those wait here; beyond a number the store takes no new
@@ -42,7 +42,7 @@ pub struct Papers {
     pub through: u64,
 }
 
-/// A handle to the thread; it ends when the handle is dropped.
+/// A handle to the clerk; its thread, if it has one, ends when it is dropped.
 pub struct Clerk {
     papers: Option<Sender<Papers>>,
     thread: Option<JoinHandle<()>>,
@@ -50,27 +50,32 @@ pub struct Clerk {
 }
 
 impl Clerk {
-    pub fn start(
-        record: Record,
-        library: Arc<Library>,
-        receipts: KeptReceipts,
-    ) -> io::Result<Self> {
+    /// A clerk and the desk at which the papers arrive.
+    pub fn new(record: Record, library: Arc<Library>, receipts: KeptReceipts) -> (Self, Desk) {
         let (sender, papers) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let desk = Desk {
+            papers,
             record,
             library,
             receipts,
             waiting: Arc::clone(&waiting),
         };
+        let clerk = Self {
+            papers: Some(sender),
+            thread: None,
+            waiting,
+        };
+        (clerk, desk)
+    }
+
+    /// Has the desk worked at by a thread.
+    pub fn start(&mut self, desk: Desk) -> io::Result<()> {
         let thread = thread::Builder::new()
             .name("outflow-clerk".into())
-            .spawn(move || desk.run(&papers))?;
-        Ok(Self {
-            papers: Some(sender),
-            thread: Some(thread),
-            waiting,
-        })
+            .spawn(move || desk.run())?;
+        self.thread = Some(thread);
+        Ok(())
     }
 
     pub fn hand_over(&self, papers: Papers) {
@@ -103,7 +108,27 @@ impl Drop for Clerk {
     }
 }
 
-struct Desk {
+/// Papers that are being worked at.
+pub struct Open {
+    papers: Papers,
+    /// How many of the finished are done.
+    done: usize,
+}
+
+/// How far a step got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// There is more in these papers.
+    Some,
+    /// The record has too much to write; nothing was done.
+    Waits,
+    /// These papers are done with.
+    All,
+}
+
+/// Where papers become receipts.
+pub struct Desk {
+    papers: Receiver<Papers>,
     record: Record,
     library: Arc<Library>,
     receipts: KeptReceipts,
@@ -111,43 +136,75 @@ struct Desk {
 }
 
 impl Desk {
-    fn run(&self, papers: &Receiver<Papers>) {
-        while let Ok(paper) = papers.recv() {
-            let keys = paper.keys.iter();
-            let keys = keys.map(|it| (it.hash, it.seq, it.accepted_at, it.until));
-            let keys: Vec<_> = keys.collect();
-            if !keys.is_empty() {
-                self.record.remember_keys(keys);
-            }
-            let mut slices = paper.finished.chunks(SLICE).peekable();
-            while let Some(slice) = slices.next() {
-                while self.record.backlog() > BACKLOG_MAX {
-                    self.record.wait_applied(u64::MAX, PATIENCE);
+    fn run(self) {
+        while let Ok(papers) = self.papers.recv() {
+            let mut open = self.open(papers);
+            loop {
+                match self.step(&mut open) {
+                    Written::Some => {}
+                    Written::Waits => {
+                        self.record.wait_applied(u64::MAX, PATIENCE);
+                    }
+                    Written::All => break,
                 }
-                let is_kept = |it: &&Finished| self.receipts.keeps(&it.key.tenant, it.state);
-                let kept = slice.iter().filter(is_kept);
-                let receipts = kept.map(|it| self.receipt(it)).collect();
-                if !paper.feedback.is_empty() {
-                    self.record.settle(receipts, 0);
-                } else if slices.peek().is_some() {
-                    let before = slice.last().map_or(0, |it| it.end.position());
-                    self.record.settle(receipts, before);
-                } else {
-                    self.record.settle(receipts, paper.through);
-                }
-                // Only now can the record answer for them.
-                self.waiting.fetch_sub(slice.len(), Ordering::Release);
-            }
-            let is_covered = paper.feedback.is_empty() && !paper.finished.is_empty();
-            for (seq, at, error) in paper.feedback {
-                self.record.feedback(seq, at, error);
-            }
-            // Feedback is added to receipts, so it comes behind them; and the
-            // record covers the journal only when it has both.
-            if !is_covered {
-                self.record.settle(Vec::new(), paper.through);
             }
         }
+    }
+
+    /// The next papers, if there are any.
+    pub fn next(&self) -> Option<Papers> {
+        self.papers.try_recv().ok()
+    }
+
+    /// Begins with these. Keys go to the record at once.
+    pub fn open(&self, papers: Papers) -> Open {
+        let keys = papers.keys.iter();
+        let keys = keys.map(|it| (it.hash, it.seq, it.accepted_at, it.until));
+        let keys: Vec<_> = keys.collect();
+        if !keys.is_empty() {
+            self.record.remember_keys(keys);
+        }
+        Open { papers, done: 0 }
+    }
+
+    /// Writes a slice of these papers.
+    pub fn step(&self, open: &mut Open) -> Written {
+        let papers = &mut open.papers;
+        let slice = papers.finished.get(open.done..).unwrap_or_default();
+        let slice = slice.get(..SLICE).unwrap_or(slice);
+        if !slice.is_empty() {
+            if self.record.backlog() > BACKLOG_MAX {
+                return Written::Waits;
+            }
+            let is_kept = |it: &&Finished| self.receipts.keeps(&it.key.tenant, it.state);
+            let kept = slice.iter().filter(is_kept);
+            let receipts = kept.map(|it| self.receipt(it)).collect();
+            let is_last = open.done + slice.len() == papers.finished.len();
+            if !papers.feedback.is_empty() {
+                self.record.settle(receipts, 0);
+            } else if is_last {
+                self.record.settle(receipts, papers.through);
+            } else {
+                let before = slice.last().map_or(0, |it| it.end.position());
+                self.record.settle(receipts, before);
+            }
+            // Only now can the record answer for them.
+            self.waiting.fetch_sub(slice.len(), Ordering::Release);
+            open.done += slice.len();
+            if !is_last {
+                return Written::Some;
+            }
+        }
+        let is_covered = papers.feedback.is_empty() && !papers.finished.is_empty();
+        for (seq, at, error) in std::mem::take(&mut papers.feedback) {
+            self.record.feedback(seq, at, error);
+        }
+        // Feedback is added to receipts, so it comes behind them; and the
+        // record covers the journal only when it has both.
+        if !is_covered {
+            self.record.settle(Vec::new(), papers.through);
+        }
+        Written::All
     }
 
     fn receipt(&self, it: &Finished) -> Receipt {

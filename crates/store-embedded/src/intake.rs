@@ -57,9 +57,7 @@ impl EmbeddedStore {
         let mut numbered = Vec::with_capacity(messages.len());
         for message in messages {
             self.name_again(message.flow);
-            if let Some(flow) = self.index.flow_mut(message.flow) {
-                flow.pending += 1;
-            }
+            self.index.expect_message(message.flow);
             let given = Given {
                 seq: self.next_seq(),
                 accepted_at,

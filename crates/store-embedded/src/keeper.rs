@@ -1,12 +1,15 @@
-//! Who tidies up: a thread that makes spare segments ahead of their use,
-//! rewrites body segments in which little is alive, and gives old ones up.
+//! Who tidies up: makes spare segments ahead of their use, rewrites body
+//! segments in which little is alive, and gives old ones up. In production that
+//! is a thread.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use outflow_core::time::{Mono, Nanos};
 
 use crate::journal::codec::Out;
 use crate::journal::entry;
@@ -17,7 +20,7 @@ use crate::journal::segment::{FORMAT, HEADER, Header, Kind};
 use crate::library::Shelf;
 
 /// How often the keeper looks around by itself.
-const ROUND: Duration = Duration::from_millis(500);
+pub const ROUND: Nanos = Nanos::from_millis(500);
 /// Bodies copied in one write.
 const COPY_BYTES: usize = 4 << 20;
 
@@ -43,57 +46,75 @@ pub enum Tidied {
 /// What the keeper is told once.
 pub struct Setup {
     pub files: Arc<Files>,
-    pub grace: Duration,
+    pub grace: Nanos,
     pub reserve_bytes: u64,
     pub tidied: Arc<Mutex<Vec<Tidied>>>,
 }
 
 /// Starts the thread; it ends when all senders are dropped.
-pub fn start(setup: Setup, chores: Receiver<Chore>) -> io::Result<JoinHandle<()>> {
-    let mut keeper = Keeper {
-        setup,
-        leaving: VecDeque::new(),
-        wanted: Vec::new(),
-    };
+pub fn start(mut keeper: Keeper, chores: Receiver<Chore>) -> io::Result<JoinHandle<()>> {
     thread::Builder::new()
         .name("outflow-keeper".into())
         .spawn(move || keeper.run(&chores))
 }
 
-struct Keeper {
+/// Who tidies up.
+pub struct Keeper {
     setup: Setup,
-    /// Segments that are given up, oldest first.
-    leaving: VecDeque<(Instant, Kind, u32)>,
+    /// Segments that are given up, oldest first, and when nobody reads them any
+    /// more.
+    leaving: VecDeque<(Mono, Kind, u32)>,
     /// Spares that could not be made yet.
     wanted: Vec<Kind>,
 }
 
 impl Keeper {
+    pub fn new(setup: Setup) -> Self {
+        Self {
+            setup,
+            leaving: VecDeque::new(),
+            wanted: Vec::new(),
+        }
+    }
+
     fn run(&mut self, chores: &Receiver<Chore>) {
         loop {
-            match chores.recv_timeout(ROUND) {
-                Ok(Chore::Spare(kind)) => self.wanted.push(kind),
-                Ok(Chore::GiveUp(kind, number)) => {
-                    let grace = match kind {
-                        Kind::Envelope => self.setup.grace,
-                        Kind::Body => Duration::ZERO,
-                    };
-                    let end = Instant::now() + grace;
-                    self.leaving.push_back((end, kind, number));
-                }
-                Ok(Chore::Rewrite(number, living)) => {
-                    let bytes = self.rewrite(number, &living).ok();
-                    self.tell(Tidied::Rewritten(number, bytes));
-                }
-                Err(RecvTimeoutError::Timeout) => {}
+            match chores.recv_timeout(Duration::from_nanos(ROUND.0)) {
+                Ok(chore) => self.step(Some(chore)),
+                Err(RecvTimeoutError::Timeout) => self.step(None),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            self.give_up();
-            let files = Arc::clone(&self.setup.files);
-            self.wanted
-                .retain(|kind| files.wants_spare(*kind) && files.add_spare(*kind).is_err());
-            self.wanted.dedup();
         }
+    }
+
+    /// Does a chore, if there is one, and what waits for its time.
+    pub fn step(&mut self, chore: Option<Chore>) {
+        match chore {
+            Some(Chore::Spare(kind)) => self.wanted.push(kind),
+            Some(Chore::GiveUp(kind, number)) => {
+                let grace = match kind {
+                    Kind::Envelope => self.setup.grace,
+                    Kind::Body => Nanos::ZERO,
+                };
+                let end = self.setup.files.mono() + grace;
+                self.leaving.push_back((end, kind, number));
+            }
+            Some(Chore::Rewrite(number, living)) => {
+                let bytes = self.rewrite(number, &living).ok();
+                self.tell(Tidied::Rewritten(number, bytes));
+            }
+            None => {}
+        }
+        self.give_up();
+        let files = Arc::clone(&self.setup.files);
+        self.wanted
+            .retain(|kind| files.wants_spare(*kind) && files.add_spare(*kind).is_err());
+        self.wanted.dedup();
+    }
+
+    /// Whether something waits for its time, or could not be done.
+    pub fn is_waiting(&self) -> bool {
+        !self.leaving.is_empty() || !self.wanted.is_empty()
     }
 
     fn tell(&self, tidied: Tidied) {
@@ -109,7 +130,7 @@ impl Keeper {
     fn give_up(&mut self) {
         let free = self.setup.files.disk.free();
         let is_short = free.is_ok_and(|free| free < self.setup.reserve_bytes);
-        let now = Instant::now();
+        let now = self.setup.files.mono();
         // Envelope segments go oldest first, or a settlement would be gone
         // while its message is still there.
         let mut waits = false;

@@ -11,7 +11,8 @@
 //! [`disk`]; `library` and `timeline` (how it is read back), `recovery` (what a
 //! start finds) with `resync`, `reclaim` and `keeper` (how space is given back); `clerk`,
 //! [`live`] and [`record`] (what is kept of messages that are done with);
-//! [`check`] and [`salvage`] over `shown`, [`boot`], [`lock`].
+//! [`check`] and [`salvage`] over `shown`, [`boot`], [`lock`]; [`stepped`] (the same
+//! without threads).
 
 mod answers;
 pub mod boot;
@@ -35,6 +36,7 @@ mod resync;
 pub mod salvage;
 pub mod settings;
 mod shown;
+pub mod stepped;
 pub mod store;
 mod timeline;
 

@@ -3,17 +3,18 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::clerk::{Clerk, Papers};
+use crate::clerk::{Clerk, Desk, Papers};
 use crate::disk::{Directory, Disk};
 use crate::journal::files::Files;
 use crate::journal::list::SegmentList;
 use crate::journal::segment::Kind;
-use crate::journal::writer::{self, Answers};
-use crate::keeper;
+use crate::journal::task::Order;
+use crate::journal::writer::{self, Answers, Syncs, Writer};
+use crate::keeper::{self, Chore, Keeper};
 use crate::live::Asks;
 use crate::lock::{Lock, LockError};
 use crate::pair::{self, PairError};
@@ -121,74 +122,78 @@ impl EmbeddedStore {
         settings: Settings,
         wake: Wake,
     ) -> Result<(Self, Opened), OpenError> {
-        let started = Instant::now();
-        let io = |error| OpenError::Io {
-            path: PathBuf::from("the journal"),
-            error,
-        };
-        clear_leftovers(&*disk).map_err(io)?;
-        let mut found = Recovery::read(&*disk, &settings, record.applied())?;
-        found.in_doubt.write_again().map_err(io)?;
         let random = || RandomState::new().build_hasher().finish();
+        let begin = Begin {
+            disk,
+            record,
+            settings,
+            wake,
+            seeds: [random(), random()],
+        };
+        let syncs = Syncs::beside().map_err(at_journal)?;
+        let (mut store, opened, crew) = Self::open_idle(begin, syncs)?;
+        if let Some(clerk) = &mut store.clerk {
+            clerk.start(crew.desk).map_err(at_journal)?;
+        }
+        let keeper = keeper::start(crew.keeper, crew.chores).map_err(at_journal)?;
+        let writer = writer::start(crew.writer, crew.orders).map_err(at_journal)?;
+        store.threads = vec![writer, keeper];
+        Ok((store, opened))
+    }
+
+    /// The same without threads: whoever opens it has the crew work.
+    pub(crate) fn open_idle(begin: Begin, syncs: Syncs) -> Result<(Self, Opened, Crew), OpenError> {
+        let Begin {
+            disk,
+            record,
+            settings,
+            wake,
+            seeds: [seed, epoch],
+        } = begin;
+        let started = settings.boot.mono();
+        clear_leftovers(&*disk).map_err(at_journal)?;
+        let mut found = Recovery::read(&*disk, &settings, record.applied())?;
+        found.in_doubt.write_again().map_err(at_journal)?;
         let list_mended = found.listed.contents.is_some() && !found.listed.faults.is_empty();
         let known = found.listed.contents.as_ref().map(|known| known.key_seed);
-        let key_seed = found.key_seed.or(known).unwrap_or_else(random);
-        let listed = found.list(random().max(1), key_seed);
+        let key_seed = found.key_seed.or(known).unwrap_or(seed);
+        let listed = found.list(seed.rotate_left(32) ^ epoch | 1, key_seed);
         let counts_lost_at = listed.counts_lost.map(|lost| lost.at);
         if let Some(lost) = listed.counts_lost {
             found.index.forget_limits_before(lost.before);
         }
-        let list = SegmentList::begin(Arc::clone(&disk), listed).map_err(io)?;
+        let list = SegmentList::begin(Arc::clone(&disk), listed).map_err(at_journal)?;
         let list = Arc::new(list);
         let files = Arc::new(Files::new(
             disk,
             Arc::clone(&found.library),
             Arc::clone(&list),
             key_seed,
-            random(),
+            epoch,
             Arc::clone(&settings.boot),
             [settings.envelope_segment_bytes, settings.body_segment_bytes],
         ));
-        let clerk = Clerk::start(
-            record.clone(),
-            Arc::clone(&found.library),
-            settings.record.receipts,
-        );
-        let clerk = clerk.map_err(io)?;
-        let index = &mut found.index;
+        let library = Arc::clone(&found.library);
+        let (clerk, desk) = Clerk::new(record.clone(), library, settings.record.receipts);
         let opened = Opened {
-            messages: (index.slots.len() - index.dead) as u64,
-            dead_letters: index.dead as u64,
-            flows: index
-                .flows
-                .iter()
-                .flatten()
-                .filter(|it| it.live > 0)
-                .count() as u64,
-            bytes_read: found.bytes_read,
-            bytes_cut: found.bytes_cut,
-            unrecorded: index.finished.len() as u64,
             list_mended,
-            took: started.elapsed(),
+            took: Duration::from_nanos(settings.boot.mono().since(started).0),
+            ..Opened::of(&found)
         };
         clerk.hand_over(Papers {
-            finished: std::mem::take(&mut index.finished),
-            feedback: std::mem::take(&mut index.feedback),
+            finished: std::mem::take(&mut found.index.finished),
+            feedback: std::mem::take(&mut found.index.feedback),
             keys: Vec::new(),
             through: found.through,
         });
         let tidied = Arc::new(Mutex::default());
-        let (chores, orders) = channel();
-        let keeper = keeper::start(
-            keeper::Setup {
-                files: Arc::clone(&files),
-                grace: Duration::from_nanos(settings.reading_grace.0),
-                reserve_bytes: settings.reserve_bytes,
-                tidied: Arc::clone(&tidied),
-            },
-            orders,
-        );
-        let keeper = keeper.map_err(io)?;
+        let (chores, for_keeper) = channel();
+        let keeper = Keeper::new(keeper::Setup {
+            files: Arc::clone(&files),
+            grace: settings.reading_grace,
+            reserve_bytes: settings.reserve_bytes,
+            tidied: Arc::clone(&tidied),
+        });
         let answers = Arc::new(Answers::new(Arc::clone(&wake)));
         let setup = writer::Setup {
             files: Arc::clone(&files),
@@ -198,7 +203,14 @@ impl EmbeddedStore {
             used_spare: chores.clone(),
         };
         let last_given = found.last_seq();
-        let (orders, writer) = writer::start(setup, found.tail).map_err(io)?;
+        let (orders, for_writer) = channel();
+        let crew = Crew {
+            writer: Writer::new(setup, found.tail, syncs),
+            orders: for_writer,
+            keeper,
+            chores: for_keeper,
+            desk,
+        };
         let store = Self {
             index: found.index,
             orders: Some(orders),
@@ -218,7 +230,7 @@ impl EmbeddedStore {
             asks: Arc::new(Asks::new(wake)),
             reclaim: Reclaim::new(found.envelopes, &found.bodies, chores, tidied),
             library: found.library,
-            threads: vec![writer, keeper],
+            threads: Vec::new(),
             clerk: Some(clerk),
             record,
             list,
@@ -226,7 +238,51 @@ impl EmbeddedStore {
             settings,
             lock: None,
         };
-        Ok((store, opened))
+        Ok((store, opened, crew))
+    }
+}
+
+/// What a store is opened with.
+pub(crate) struct Begin {
+    pub disk: Arc<dyn Disk>,
+    pub record: Record,
+    pub settings: Settings,
+    pub wake: Wake,
+    /// What keys are hashed with, if that is not known yet, and the first epoch
+    /// of new segments.
+    pub seeds: [u64; 2],
+}
+
+/// Who works for a store, each with what is handed over.
+pub(crate) struct Crew {
+    pub writer: Writer,
+    pub orders: Receiver<Order>,
+    pub keeper: Keeper,
+    pub chores: Receiver<Chore>,
+    pub desk: Desk,
+}
+
+impl Opened {
+    fn of(found: &Recovery) -> Self {
+        let index = &found.index;
+        let flows = index.flows.iter().flatten();
+        Self {
+            messages: (index.slots.len() - index.dead) as u64,
+            dead_letters: index.dead as u64,
+            flows: flows.filter(|it| it.live > 0).count() as u64,
+            bytes_read: found.bytes_read,
+            bytes_cut: found.bytes_cut,
+            unrecorded: index.finished.len() as u64,
+            list_mended: false,
+            took: Duration::ZERO,
+        }
+    }
+}
+
+fn at_journal(error: io::Error) -> OpenError {
+    OpenError::Io {
+        path: PathBuf::from("the journal"),
+        error,
     }
 }
 

@@ -29,6 +29,9 @@ pub struct Settings {
     pub unrecorded_max: usize,
     /// How long a given-up segment can still be read.
     pub reading_grace: Nanos,
+    /// How long a body that nothing needs stays in its segment, about: then the
+    /// segment is rewritten without it.
+    pub dead_bodies_for: Nanos,
     /// What is kept of settled messages.
     pub record: RecordSettings,
     /// The clock that goes on while the process is away.
@@ -46,6 +49,8 @@ impl Default for Settings {
             keys_max: 1 << 20,
             unrecorded_max: 1 << 20,
             reading_grace: Nanos::from_secs(15 * 60),
+            // A body that is not needed leaves the disk within a day.
+            dead_bodies_for: Nanos::from_secs(20 * 3_600),
             record: RecordSettings::default(),
             boot: Arc::new(SystemBoot),
         }

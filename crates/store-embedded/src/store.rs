@@ -296,7 +296,8 @@ impl Store for EmbeddedStore {
 /// Everything handed over is written before the threads end.
 impl Drop for EmbeddedStore {
     fn drop(&mut self) {
-        let mut is_whole = self.orders.take().is_some();
+        // Whoever steps a store may leave orders undone.
+        let mut is_whole = self.orders.take().is_some() && !self.threads.is_empty();
         self.reclaim.close();
         for thread in self.threads.drain(..) {
             is_whole &= thread.join().is_ok();

@@ -5,6 +5,7 @@ use std::sync::{Arc, MutexGuard};
 use outflow_core::class::Class;
 use outflow_core::limit::spec::LimitSpec;
 use outflow_core::policy::facet::Facet;
+use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::policy::WhenAway;
 use outflow_core::throttle::cell::{Answer, Cell, Told};
 use outflow_core::throttle::look::Look;
@@ -243,29 +244,63 @@ impl Throttling for Service {
         names::check_key(key)?;
         let mut state = self.lock();
         let it = &mut *state;
+        if it.names.yielded(tenant, key).is_ok() {
+            let key = key.to_owned();
+            return Err(ThrottleError::OfPolicies { key });
+        }
         let now = it.clock.now();
-        // A tenant pauses its own keys, and its own limits among the policies'.
-        let of_policies = it.names.yielded(tenant, key).ok();
         let own = (tenant.unwrap_or(""), key);
-        let mut fits = it.throttle.pause(&now, own, lasts, &mut it.outcomes);
-        let mut keys = vec![of_fleet(own)];
-        if let Some((name, yielded)) = of_policies {
-            let key = (POLICY_SPACE, &*name);
-            fits &= it.throttle.pause(&now, key, lasts, &mut it.outcomes);
-            keys.extend(yielded.iter().map(|applied| applied.key.clone()));
+        let fits = it.throttle.pause(&now, own, lasts, &mut it.outcomes);
+        let limit = of_fleet(own);
+        if let Some(lender) = &self.lender {
+            lender.pause(limit.clone(), lasts);
         }
-        for key in keys {
-            if let Some(lender) = &self.lender {
-                lender.pause(key.clone(), lasts);
-            }
-            let key = Arc::new(key);
-            it.tell_pause(&now, LedgerWork::Pause { key, lasts });
-        }
+        let key = Arc::new(limit);
+        it.tell_pause(&now, LedgerWork::Pause { key, lasts });
         self.finish(state, &now);
         match fits {
             true => Ok(()),
             false => Err(ThrottleError::Crowded),
         }
+    }
+
+    fn of_policies(&self, tenant: Option<&str>, key: &str) -> Option<LimitKey> {
+        let (name, _) = self.lock().names.yielded(tenant, key).ok()?;
+        name.parse().ok()
+    }
+
+    fn pause_limit(&self, name: &LimitKey, lasts: Nanos) -> Result<(), ThrottleError> {
+        let mut state = self.lock();
+        let it = &mut *state;
+        let now = it.clock.now();
+        let text = name.to_string();
+        let of_policies = (POLICY_SPACE, text.as_str());
+        let fits = it
+            .throttle
+            .pause(&now, of_policies, lasts, &mut it.outcomes);
+        it.tell_pause_of_limits(&now, name, lasts);
+        self.finish(state, &now);
+        match fits {
+            true => Ok(()),
+            false => Err(ThrottleError::Crowded),
+        }
+    }
+
+    fn resume_limit(&self, name: &LimitKey) {
+        let mut state = self.lock();
+        let it = &mut *state;
+        let now = it.clock.now();
+        let text = name.to_string();
+        let of_policies = (POLICY_SPACE, text.as_str());
+        it.throttle.resume(&now, of_policies, &mut it.outcomes);
+        it.tell_pause_of_limits(&now, name, Nanos::ZERO);
+        self.finish(state, &now);
+    }
+
+    fn keys_of(&self, tenant: &str) -> (u64, u64) {
+        let state = self.lock();
+        let throttle = &state.throttle;
+        (throttle.keys_of(tenant), throttle.room_for(tenant))
     }
 
     fn look(&self, acquire: &Acquire<'_>) -> Vec<(usize, Look)> {
@@ -282,7 +317,7 @@ impl Throttling for Service {
     }
 }
 
-fn of_fleet((space, name): (&str, &str)) -> outflow_core::policy::key::LimitKey {
+fn of_fleet((space, name): (&str, &str)) -> LimitKey {
     let facet = &Facet::Rate;
     Key { space, name, facet }.of_fleet()
 }

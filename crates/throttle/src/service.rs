@@ -8,6 +8,7 @@ use std::{io, thread};
 use outflow_core::class::Class;
 use outflow_core::engine::action::Action;
 use outflow_core::engine::event::Event;
+use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::set::Policies;
 use outflow_core::throttle::request::{Outcome, Owner, Request};
 use outflow_core::throttle::{Refusal, Throttle, Ticket, Verdict, Wanted};
@@ -382,6 +383,18 @@ impl State {
     pub fn tell_pause(&mut self, now: &Now, work: LedgerWork) {
         if let Some(ledger) = &mut self.ledger {
             ledger.submit(now, work);
+        }
+    }
+
+    /// The same for all limits that policies put on one thing.
+    pub fn tell_pause_of_limits(&mut self, now: &Now, name: &LimitKey, lasts: Nanos) {
+        if self.ledger.is_none() {
+            return;
+        }
+        let yielded = self.names.yielded(None, &name.to_string());
+        for applied in yielded.iter().flat_map(|(_, yielded)| yielded.iter()) {
+            let key = Arc::new(applied.key.clone());
+            self.tell_pause(now, LedgerWork::Pause { key, lasts });
         }
     }
 

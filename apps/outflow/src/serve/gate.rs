@@ -18,7 +18,7 @@ use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
-use outflow_core::tally::Counter;
+use outflow_core::tally::{Counter, Teller};
 use outflow_core::time::{Now, Wall};
 use outflow_pipeline::{Handle, Node, Ports};
 use outflow_ports::control::{Bulk, Control, Touched};
@@ -150,8 +150,8 @@ impl Control for Gate {
         self.handle.bulk(bulk, matches, dry_run, then);
     }
 
-    fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter) {
-        self.handle.heard(key, account, counter);
+    fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter, teller: Teller) {
+        self.handle.heard(key, account, counter, teller);
     }
 
     fn feedback(&self, key: FlowKey, seq: Seq, reply: Reply) {

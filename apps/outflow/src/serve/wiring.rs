@@ -274,6 +274,7 @@ fn start_values(settings: &Settings) -> StartValues {
         defaults,
         runbook: settings.runbook.clone(),
         warm_ups: settings.warm_ups.clone(),
+        secrets_dir: settings.server.secrets_dir.clone(),
     }
 }
 

@@ -136,7 +136,7 @@ fn a_message_is_sent_seen_held_and_explained() {
         explained.contains("It waits for a pause to be lifted"),
         "{explained}"
     );
-    assert!(explained.contains("paused by admin since"), "{explained}");
+    assert!(explained.contains("paused by admin ("), "{explained}");
     assert!(
         explained.contains("they complain (tenant:held)"),
         "{explained}"
@@ -405,4 +405,27 @@ fn what_cannot_be_done_says_why() {
     assert_eq!(said["action"], "slow_down", "{said}");
     assert_eq!(said["lasts_s"], 1_800, "{said}");
     assert_eq!(said["rule"], "google.flood_by_code", "{said}");
+}
+
+#[test]
+fn a_message_is_taken_out_while_the_server_is_stopped() {
+    let place = Place::new("cli-take-out");
+    let server = place.start();
+    let cli = Cli(&place);
+    cli.says(&["pauses", "add", "--tenant", "held", "--reason", "a test"]);
+    let line = "send --from a@shop.example --to b@gmail.com --text x --tenant held --quiet";
+    let line: Vec<&str> = line.split(' ').collect();
+    let ids = [cli.says(&line), cli.says(&line)].map(|id| id.trim().to_owned());
+    let take_out = ["store", "take-out", ids[0].as_str()];
+    let (code, said) = cli.fails(&take_out);
+    assert_eq!(code, Some(1), "a server uses it: {said}");
+    server.stop();
+    assert!(cli.says(&take_out).contains(&ids[0]));
+    let (code, said) = cli.fails(&take_out);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("there is no message"), "{said}");
+    let server = place.start();
+    assert_eq!(cli.state(&ids[0]), "cancelled");
+    assert_ne!(cli.state(&ids[1]), "cancelled");
+    server.stop();
 }

@@ -13,6 +13,7 @@ mod beside;
 pub mod policy;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -65,6 +66,8 @@ pub struct StartValues {
     pub runbook: Runbook,
     /// Senders that are being warmed up.
     pub warm_ups: Vec<WarmUp>,
+    /// Where files must lie that accounts name over the API.
+    pub secrets_dir: PathBuf,
 }
 
 impl StartValues {
@@ -90,6 +93,7 @@ impl StartValues {
             defaults,
             runbook: settings.runbook.clone(),
             warm_ups: settings.warm_ups.clone(),
+            secrets_dir: settings.server.secrets_dir.clone(),
         }
     }
 }

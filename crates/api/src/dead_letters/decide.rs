@@ -114,7 +114,7 @@ pub async fn make(
         below: None,
         done: 0,
         skipped: 0,
-        by: may.name.clone(),
+        by: may.actor.clone(),
         created_at: now,
     };
     let preview = preview(&state, &review).await?;
@@ -137,7 +137,7 @@ pub async fn make(
         action: "review.make",
         detail: json!({ "match": review.select, "selected": review.selected }),
     };
-    state.change(&may.name, edit).await?;
+    state.change(&may.actor, edit).await?;
     let samples = preview.samples.into_iter().map(MessageView::of_receipt);
     let causes = preview.causes.into_iter().map(CauseView::from);
     let view = ReviewView::of(&id, review).with_preview(samples.collect(), causes.collect());
@@ -264,7 +264,7 @@ async fn decide(
         action,
         detail: json!({ "selected": review.selected, "pace": review.pace }),
     };
-    state.change(&caller.name, edit).await?;
+    state.change(&caller.actor, edit).await?;
     state.replays.wake();
     Ok(Json(ReviewView::of(&id, review)))
 }

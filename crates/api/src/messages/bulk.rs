@@ -93,7 +93,7 @@ pub async fn bulk(
     if !form.dry_run {
         let detail = json!({ "action": form.action, "match": selection });
         state
-            .audit(&may.name, "messages.bulk", matches.to_string(), detail)
+            .audit(&may.actor, "messages.bulk", matches.to_string(), detail)
             .await?;
     }
     let matched = ask(|then| state.control.bulk(bulk, matches, form.dry_run, then)).await?;

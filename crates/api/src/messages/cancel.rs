@@ -73,7 +73,7 @@ async fn live(
 ) -> Result<MessageId, Problem> {
     match find(state, caller, id).await? {
         FoundMessage::Live(live) => {
-            let actor = &caller.name;
+            let actor = &caller.actor;
             state
                 .audit(actor, action, id.to_owned(), Value::Null)
                 .await?;

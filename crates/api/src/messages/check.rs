@@ -18,7 +18,7 @@ use super::{digest, headers};
 use crate::auth::Caller;
 use crate::bounded;
 use crate::extract::escaped;
-use crate::problem::{FieldError, Problem};
+use crate::problem::{ERRORS_MAX, FieldError, Problem};
 use crate::stamp::Stamp;
 
 const SUBJECT_BYTES_MAX: usize = 2_000;
@@ -66,14 +66,19 @@ pub struct Checked {
 /// Collects what is wrong.
 struct Faults<'a> {
     base: &'a str,
+    /// The first of them.
     found: Vec<FieldError>,
+    count: usize,
 }
 
 impl Faults<'_> {
     fn add(&mut self, field: &str, detail: impl ToString) {
-        let pointer = format!("{}/{field}", self.base);
-        self.found
-            .push(FieldError::new(pointer, detail.to_string()));
+        self.count += 1;
+        if self.found.len() < ERRORS_MAX {
+            let pointer = format!("{}/{field}", self.base);
+            self.found
+                .push(FieldError::new(pointer, detail.to_string()));
+        }
     }
 
     /// The value, or a fault at `field`.
@@ -114,6 +119,7 @@ pub fn check(
     let mut faults = Faults {
         base,
         found: Vec::new(),
+        count: 0,
     };
     if let Some(channel) = form.channel.as_deref()
         && channel != "email"
@@ -157,7 +163,7 @@ pub fn check(
     };
     let read = letter.read(&mut faults);
     if !faults.found.is_empty() {
-        return Err(Problem::invalid(faults.found));
+        return Err(Problem::invalid_of(faults.found, faults.count));
     }
     let (Some(class), Some(read)) = (class, read) else {
         return Err(Problem::field(base, "cannot be accepted"));

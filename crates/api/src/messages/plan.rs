@@ -15,7 +15,7 @@ use super::naming::Naming;
 use crate::auth::Caller;
 use crate::extract::{Media, read};
 use crate::object::Object;
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, ERRORS_MAX, Problem};
 
 /// Messages of one request.
 pub const BATCH_MAX: usize = 10_000;
@@ -115,6 +115,7 @@ impl Planner<'_> {
             list_at: Some(base),
             ..Plan::default()
         };
+        let mut errors_left = ERRORS_MAX;
         for (index, text) in texts.enumerate() {
             if index >= BATCH_MAX {
                 return Err(Problem::field(
@@ -127,7 +128,10 @@ impl Planner<'_> {
                     let key = self.key_of_several(&checked, index);
                     self.fan_out(index, checked, key, &mut plan);
                 }
-                Err(problem) => plan.rejected.push((index, problem)),
+                Err(problem) => {
+                    let problem = problem.within(&mut errors_left);
+                    plan.rejected.push((index, problem));
+                }
             }
             if plan.submissions.len() > BATCH_MAX {
                 let detail = format!("has too many recipients in all: at most {BATCH_MAX}");

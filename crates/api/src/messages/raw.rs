@@ -41,7 +41,7 @@ pub async fn raw(
     let parcel = live.parcel.ok_or_else(gone)?;
     let target = id.to_string();
     state
-        .audit(&may.name, "message.read", target, Value::Null)
+        .audit(&may.actor, "message.read", target, Value::Null)
         .await?;
     let parcel = on_disk(move || parcel.read()).await?.map_err(|_| gone())?;
     let opened = parcel.open();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use outflow_core::message::State as MessageState;
 use outflow_core::message_id::MessageId;
@@ -20,8 +20,9 @@ use super::form::SubmitForm;
 use super::plan::{Origin, Plan, Planner};
 use crate::ask::{ask, on_disk};
 use crate::auth::{Caller, May, Submit};
+use crate::body_memory::charged;
 use crate::bounded;
-use crate::extract::{Media, hold, media_type, unsupported};
+use crate::extract::{Held, Media, hold, media_type, unsupported};
 use crate::fields::KeyText;
 use crate::problem::{Code, FieldError, Problem, ProblemBody};
 use crate::state::ApiState;
@@ -29,6 +30,8 @@ use crate::state::ApiState;
 /// Requests larger than this are planned away from the executor, so that others
 /// need not wait for them.
 const LARGE_BYTES: usize = 256 << 10;
+/// What the answer to a batch says of one message, at most about.
+const ANSWER_BYTES: usize = 512;
 
 /// A message that was accepted.
 #[derive(Debug, Serialize, ToSchema)]
@@ -102,12 +105,13 @@ pub async fn submit(
 ) -> Result<Response, Problem> {
     let media = media_type(request.headers()).ok_or_else(unsupported)?;
     let key = request_key(request.headers())?;
-    let held = hold(request, &state, state.bounds.request_bytes_max).await?;
-    let plan = if held.bytes.len() > LARGE_BYTES {
+    let max = state.bounds.request_bytes_max;
+    let Held { bytes, mut share } = hold(request, &state, max).await?;
+    let plan = if bytes.len() > LARGE_BYTES {
         let (state, caller) = (state.clone(), (*may).clone());
-        on_disk(move || plan(&state, &caller, key.as_deref(), &held.bytes, media)).await??
+        on_disk(move || plan(&state, &caller, key.as_deref(), &bytes, media)).await??
     } else {
-        plan(&state, &may, key.as_deref(), &held.bytes, media)?
+        plan(&state, &may, key.as_deref(), &bytes, media)?
     };
     let Plan {
         submissions,
@@ -119,10 +123,20 @@ pub async fn submit(
     if submissions.is_empty() {
         return Err(all_rejected(rejected));
     }
+    // Before anything is accepted: there must be room to say so.
+    if is_batch {
+        share.grow((submissions.len() + rejected.len()) * ANSWER_BYTES)?;
+    }
     let taken = ask(|then| state.intake.submit(submissions, then)).await??;
     match is_batch {
         false => one(&state, &origins, &taken).await,
-        true => several(&state, origins, list_at, &taken, rejected).await,
+        true => {
+            let answer = several(&state, origins, list_at, &taken, rejected).await?;
+            let json = serde_json::to_vec(&answer);
+            let json = json.map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+            let kind = [(header::CONTENT_TYPE, "application/json")];
+            Ok((StatusCode::ACCEPTED, kind, charged(json, share)).into_response())
+        }
     }
 }
 
@@ -158,14 +172,16 @@ fn request_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 /// Nothing of a batch can be accepted: all errors, message by message.
 fn all_rejected(rejected: Vec<(usize, Problem)>) -> Problem {
     let mut errors: Vec<FieldError> = Vec::new();
-    let mut first = None;
+    let (mut first, mut unlisted) = (None, 0);
     for (_, problem) in rejected {
+        unlisted += usize::from(problem.errors().is_empty());
         errors.extend(problem.errors().iter().cloned());
         first.get_or_insert(problem);
     }
+    let count = errors.len() + unlisted;
     match first {
         Some(problem) if errors.is_empty() => problem,
-        _ => Problem::invalid(errors),
+        _ => Problem::invalid_of(errors, count),
     }
 }
 
@@ -194,7 +210,7 @@ async fn several(
     list_at: Option<&str>,
     taken: &[Taken],
     rejected: Vec<(usize, Problem)>,
-) -> Result<Response, Problem> {
+) -> Result<SubmitAnswer, Problem> {
     let mut accepted = Vec::with_capacity(origins.len());
     let mut rejected: Vec<RejectedOne> = rejected
         .into_iter()
@@ -220,8 +236,7 @@ async fn several(
         Some(problem) if accepted.is_empty() => Err(problem),
         _ => {
             rejected.sort_by_key(|one| one.index);
-            let answer = SubmitAnswer::Several(BatchAnswer { accepted, rejected });
-            Ok((StatusCode::ACCEPTED, Json(answer)).into_response())
+            Ok(SubmitAnswer::Several(BatchAnswer { accepted, rejected }))
         }
     }
 }

@@ -21,13 +21,27 @@ pub use codes::Code;
 
 /// Where a code is explained.
 const PAGES: &str = "/docs/errors/";
-/// The most field errors that one answer lists.
-const ERRORS_MAX: usize = 100;
+/// The most field errors that one answer lists, also of a batch.
+pub const ERRORS_MAX: usize = 100;
 /// When a message for which there was no room may be sent again: flows go as
 /// their messages do.
 const ROOM_AFTER_S: u32 = 5;
 /// The longest detail that is sent back, in bytes.
 const DETAIL_BYTES_MAX: usize = 1_000;
+/// The same for each message of a batch beyond those that are told in full.
+const TERSE_BYTES_MAX: usize = 120;
+/// The longest pointer that is sent back, in bytes: names in it are the
+/// caller's.
+const POINTER_BYTES_MAX: usize = 500;
+
+fn cut(mut text: String, max: usize) -> String {
+    if text.len() > max {
+        let end = (0..=max).rfind(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or(0));
+        text.shrink_to_fit();
+    }
+    text
+}
 
 /// One field that cannot be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -42,8 +56,8 @@ impl FieldError {
     /// Something wrong at `pointer`.
     pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
-            pointer: pointer.into(),
-            detail: detail.into(),
+            pointer: cut(pointer.into(), POINTER_BYTES_MAX),
+            detail: cut(detail.into(), DETAIL_BYTES_MAX),
         }
     }
 }
@@ -81,30 +95,29 @@ pub struct ProblemBody {
 impl Problem {
     /// A problem of this kind.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        let mut detail = detail.into();
-        if detail.len() > DETAIL_BYTES_MAX {
-            let end = (0..=DETAIL_BYTES_MAX).rfind(|end| detail.is_char_boundary(*end));
-            detail.truncate(end.unwrap_or(0));
-        }
         Self {
             code,
-            detail,
+            detail: cut(detail.into(), DETAIL_BYTES_MAX),
             errors: Vec::new(),
             retry_after_s: None,
         }
     }
 
     /// Fields that cannot be accepted; the first of them is the detail.
-    pub fn invalid(mut errors: Vec<FieldError>) -> Self {
-        let detail = match errors.split_first() {
-            Some((first, [])) => format!("{}: {}", first.pointer, first.detail),
-            Some((first, rest)) => format!(
-                "{}: {} (and {} more)",
-                first.pointer,
-                first.detail,
-                rest.len()
-            ),
-            None => Code::Invalid.entry().title.to_owned(),
+    pub fn invalid(errors: Vec<FieldError>) -> Self {
+        let count = errors.len();
+        Self::invalid_of(errors, count)
+    }
+
+    /// The first of `count` fields that cannot be accepted.
+    pub fn invalid_of(mut errors: Vec<FieldError>, count: usize) -> Self {
+        let detail = match (errors.first(), count) {
+            (Some(first), 0 | 1) => format!("{}: {}", first.pointer, first.detail),
+            (Some(first), count) => {
+                let (pointer, detail, more) = (&first.pointer, &first.detail, count - 1);
+                format!("{pointer}: {detail} (and {more} more)")
+            }
+            (None, _) => Code::Invalid.entry().title.to_owned(),
         };
         errors.truncate(ERRORS_MAX);
         Self {
@@ -146,6 +159,19 @@ impl Problem {
             errors: vec![error],
             ..Self::later(Code::TooManyFlows, ROOM_AFTER_S, detail)
         }
+    }
+
+    /// What a batch says of one message, if it may list so many field errors
+    /// still: the answer must not be many times as large as the request.
+    #[must_use]
+    pub fn within(mut self, left: &mut usize) -> Self {
+        if *left == 0 {
+            self.errors = Vec::new();
+            self.detail = cut(self.detail, TERSE_BYTES_MAX);
+        }
+        self.errors.truncate((*left).max(1));
+        *left = left.saturating_sub(self.errors.len().max(1));
+        self
     }
 
     /// What kind of problem it is.

@@ -98,7 +98,7 @@ pub async fn add(
         message: String::new(),
         detail,
     };
-    let (suppressions, actor) = (Arc::clone(&state.suppressions), may.name.clone());
+    let (suppressions, actor) = (Arc::clone(&state.suppressions), may.actor.clone());
     let entry = on_disk(move || {
         let detail = json!({ "recipient": entry.recipient, "reason": entry.reason.as_str() });
         let audit = Audit {
@@ -120,7 +120,7 @@ pub async fn add(
         Ok::<_, Problem>(stored.unwrap_or(entry))
     })
     .await??;
-    let notice = Notice::changed("suppressions.add", &entry.tenant, &may.name, entry.since);
+    let notice = Notice::changed("suppressions.add", &entry.tenant, &may.actor, entry.since);
     state.events.publish(notice);
     Ok((StatusCode::CREATED, Json(entry.into())))
 }
@@ -156,7 +156,7 @@ pub async fn remove(
     let detail = json!({ "recipient": recipient, "removed": removed.len() });
     let target = tenant.unwrap_or_else(|| "*".to_owned());
     state
-        .audit(&may.name, "suppressions.remove", target, detail)
+        .audit(&may.actor, "suppressions.remove", target, detail)
         .await?;
     let changed = removed.len() as u64;
     Ok(Json(SuppressionsChanged { changed }))

@@ -138,7 +138,7 @@ pub async fn import(
     });
     let target = may.horizon().map_or("*", |tenant| tenant.as_str());
     state
-        .audit(&may.name, "suppressions.import", target.to_owned(), detail)
+        .audit(&may.actor, "suppressions.import", target.to_owned(), detail)
         .await?;
     written?;
     if let Some(first) = imported.nothing_but_errors() {
@@ -312,7 +312,7 @@ impl Desk<'_> {
         let batch = std::mem::take(&mut self.batch);
         let suppressions = Arc::clone(&self.state.suppressions);
         let is_first = self.imported.added + self.imported.known == 0;
-        let (at, actor) = (self.state.clock.now(), self.caller.name.clone());
+        let (at, actor) = (self.state.clock.now(), self.caller.actor.clone());
         let put = on_disk(move || {
             let audit = is_first.then_some(Audit {
                 at,

@@ -189,7 +189,7 @@ impl Bulk {
         }
         let detail = meant(&filter, count);
         let target = filter.tenant.clone().unwrap_or_else(|| "*".to_owned());
-        state.audit(&caller.name, action, target, detail).await?;
+        state.audit(&caller.actor, action, target, detail).await?;
         let list = Arc::clone(&state.suppressions);
         let changed = on_disk(move || change_all(&*list, &filter, change)).await??;
         Ok(SuppressionsChanged { changed })

@@ -201,6 +201,7 @@ pub fn tenant_for(caller: &Caller, named: Option<&str>) -> Result<Name, String> 
 impl From<SuppressionError> for Problem {
     fn from(error: SuppressionError) -> Self {
         match error {
+            SuppressionError::Quota(_) => Self::later(Code::QuotaExhausted, 60, error.to_string()),
             SuppressionError::Full(_) => Self::new(Code::Conflict, error.to_string()),
             // What the database says may hold paths and values: that is for the log.
             SuppressionError::Storage(_) => Self::later(

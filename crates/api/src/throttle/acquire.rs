@@ -56,7 +56,10 @@ impl From<ThrottleError> for Problem {
         let detail = error.to_string();
         match error {
             ThrottleError::UnknownLimit { .. } => Self::new(Code::UnknownLimit, detail),
-            ThrottleError::NotYours { .. } => Self::forbidden(detail),
+            ThrottleError::NotYours { .. } | ThrottleError::OfPolicies { .. } => {
+                Self::forbidden(detail)
+            }
+            ThrottleError::OwnKeys { .. } => Self::later(Code::QuotaExhausted, 1, detail),
             ThrottleError::Crowded => Self::later(Code::Busy, 1, detail),
             ThrottleError::Closing => Self::later(Code::Closing, 5, detail),
             ThrottleError::BadKey
@@ -126,7 +129,7 @@ pub async fn acquire(
             retry_after,
         } => {
             let key = asked.get(by).map_or("", |it| it.key);
-            refused(key, why, retry_after)?
+            refused(tenant, key, why, retry_after)?
         }
     };
     headers::tell(response.headers_mut(), &looks);
@@ -179,13 +182,22 @@ async fn ask(
     Ok(said.unwrap_or(Err(ThrottleError::Closing))?)
 }
 
-fn refused(key: &str, why: Why, retry_after: Option<Nanos>) -> Result<Response, Problem> {
+fn refused(
+    tenant: Option<&str>,
+    key: &str,
+    why: Why,
+    retry_after: Option<Nanos>,
+) -> Result<Response, Problem> {
     let reason = match why {
         Why::TooLarge { largest } => {
             let detail = format!("{key} grants at most {largest} at once, however long you wait");
             return Err(Problem::new(Code::CostTooLarge, detail));
         }
         Why::TooManyKeys => return Err(ThrottleError::Crowded.into()),
+        Why::TooManyOwnKeys => {
+            let tenant = tenant.unwrap_or("those without a tenant").to_owned();
+            return Err(ThrottleError::OwnKeys { tenant }.into());
+        }
         Why::TooManyWaiters => "too_many_waiters",
         Why::Limited => "limited",
     };

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::form::check_key;
-use crate::auth::{May, Submit};
+use crate::auth::{May, OperateOwn, Permission, Submit};
 use crate::extract::Body;
 use crate::fields::ThrottleKey;
+use crate::pauses;
 use crate::problem::Problem;
 use crate::state::ApiState;
 
@@ -53,6 +54,9 @@ pub struct PauseForm {
 pub struct ThrottlePaused {
     /// Always true.
     paused: bool,
+    /// The id under which `/pauses` lists it and lifts it; null for a key of
+    /// one's own.
+    pause: Option<String>,
 }
 
 /// Give slots back.
@@ -80,7 +84,9 @@ pub async fn release(
     Ok(Json(Released { released }))
 }
 
-/// Grant nothing of a key for a while: its provider asked for it.
+/// Grant nothing of a key for a while: its provider asked for it. A key that
+/// policies limit is everybody's: that needs the scope `operator`, holds the mail
+/// that the limit governs too, and is listed among the pauses.
 #[utoipa::path(
     post,
     path = "/throttle/pause",
@@ -100,6 +106,21 @@ pub async fn pause(
     }
     let tenant = caller.tenant.as_ref().map(Name::as_str);
     let lasts = Nanos::from_millis(form.retry_after_ms);
-    state.throttle.pause(tenant, &form.key, lasts)?;
-    Ok(Json(ThrottlePaused { paused: true }))
+    let pause = match state.throttle.of_policies(tenant, &form.key) {
+        Some(limit) if OperateOwn::allows(&caller) => {
+            pauses::may_add(&state, &caller).await?;
+            let until = state.clock.now() + lasts;
+            let view = pauses::pause_limit(&state, &caller.actor, &limit, until).await?;
+            Some(view.id().to_owned())
+        }
+        // What a policy owns is refused there.
+        _ => {
+            state.throttle.pause(tenant, &form.key, lasts)?;
+            None
+        }
+    };
+    Ok(Json(ThrottlePaused {
+        paused: true,
+        pause,
+    }))
 }

@@ -453,7 +453,7 @@ async fn a_change_to_an_old_version_is_refused() {
         &world,
         "PATCH",
         "/accounts/primary",
-        json!({ "port": 2525 }),
+        json!({ "max_connections": 25 }),
     )
     .await;
     for (version, status) in [("\"7\"", 409), ("\"1\"", 200), ("\"1\"", 409), ("*", 200)] {
@@ -462,7 +462,11 @@ async fn a_change_to_an_old_version_is_refused() {
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::IF_MATCH, version);
         let answer = world
-            .send(request.body(Body::from(r#"{"port":26}"#)).unwrap())
+            .send(
+                request
+                    .body(Body::from(r#"{"max_connections":26}"#))
+                    .unwrap(),
+            )
             .await;
         assert_eq!(answer.status, status, "{version}: {}", answer.text);
     }

@@ -1,12 +1,21 @@
 //! Over a socket: served, bounded in time and number, ended in order.
 
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use outflow_api::{Bounds, StartValues, serve};
+use axum::body::Body;
+use axum::http::Request;
+use bytes::Bytes;
+use hyper::body::Frame;
+use outflow_api::doors::Caps;
+use outflow_api::{Bounds, StartValues, serve, serve_within};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
+use tower::ServiceExt;
 
 use crate::world::{World, message};
 
@@ -68,4 +77,105 @@ async fn a_request_that_takes_too_long_is_given_up_and_others_wait_no_longer() {
     }
     world.node.state.lock().unwrap().hangs = false;
     assert_eq!(world.post("/api/v1/messages", body()).await.status, 202);
+}
+
+/// What a server says to one request on a new connection, until it hangs up.
+async fn say(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.unwrap();
+    said
+}
+
+#[tokio::test]
+async fn who_watches_the_server_is_answered_while_all_places_are_taken() {
+    let world = World::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let plain = |stream| std::future::ready(Ok::<TcpStream, std::io::Error>(stream));
+    let caps = Caps {
+        all: 100,
+        each: 3,
+        spare: 2,
+    };
+    let router = world.router.clone();
+    let never = std::future::pending();
+    let serving = tokio::spawn(serve_within(listener, router, never, plain, caps));
+    let mut idle = Vec::new();
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        // It is inside once it was answered.
+        let request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        stream.read_exact(&mut [0; 12]).await.unwrap();
+        idle.push(stream);
+    }
+    for _ in 0..5 {
+        let said = say(address, "/healthz").await;
+        assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+        let said = say(address, "/openapi.json").await;
+        assert!(said.starts_with("HTTP/1.1 503"), "{said}");
+        assert!(said.contains("\"busy\""), "{said}");
+    }
+    drop(idle);
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_body_that_is_announced_and_never_comes_keeps_nobody_out() {
+    let bounds = Bounds {
+        held_bytes_max: 1 << 20,
+        request_bytes_max: 512 << 10,
+        ..Bounds::default()
+    };
+    let world = World::with(StartValues::default(), bounds);
+    let submit = world.token(json!({ "scope": "submit" })).await;
+    let other = world.token(json!({ "scope": "submit" })).await;
+    let (sender, pieces) = mpsc::channel(1);
+    let request = Request::post("/api/v1/messages")
+        .header("content-type", "application/json")
+        .header("content-length", 512 << 10)
+        .header("x-api-token", &submit)
+        .body(Body::new(Pieces(pieces)))
+        .unwrap();
+    let announcing = tokio::spawn(world.router.clone().oneshot(request));
+    let small = message(json!({}));
+    let path = "/api/v1/messages";
+    let answer = world.call(&other, "POST", path, small.clone()).await;
+    assert_eq!(answer.status, 202, "{}", answer.text);
+
+    // One token has half of the memory, and that is all that others miss.
+    // There is room for one piece on the way: the first has arrived.
+    for bytes in [300 << 10, 1, 1] {
+        sender.send(vec![b' '; bytes]).await.unwrap();
+    }
+    let answer = world.call(&other, "POST", path, small.clone()).await;
+    assert_eq!(answer.status, 202, "{}", answer.text);
+    let large = message(json!({ "text": "x".repeat(300 << 10) }));
+    let answer = world.call(&submit, "POST", path, large.clone()).await;
+    assert_eq!(answer.status, 503, "of the same token");
+    assert_eq!(answer.code(), "busy");
+    let answer = world.call(&other, "POST", path, large).await;
+    assert_eq!(answer.status, 202, "{}", answer.text);
+    drop(sender);
+    let ended = announcing.await.unwrap().unwrap();
+    assert_eq!(ended.status().as_u16(), 400, "it was no JSON");
+}
+
+/// A body that comes as it is sent.
+struct Pieces(mpsc::Receiver<Vec<u8>>);
+
+impl hyper::body::Body for Pieces {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let piece = self.0.poll_recv(context);
+        piece.map(|piece| piece.map(|bytes| Ok(Frame::data(bytes.into()))))
+    }
 }

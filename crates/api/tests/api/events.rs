@@ -14,7 +14,7 @@ use outflow_core::message_id::MessageId;
 use outflow_core::time::Nanos;
 use outflow_telemetry::catalogue::Settled;
 use outflow_telemetry::{Event, Sink};
-use serde_json::json;
+use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::world::World;
@@ -105,6 +105,22 @@ async fn listeners_hear_what_is_for_them() {
 
     world.state.close();
     assert_eq!(next(&mut own).await, None, "a shutdown ends streams");
+}
+
+#[tokio::test]
+async fn a_token_that_is_taken_away_hears_no_more() {
+    let world = World::new();
+    let token = world.token(json!({ "scope": "operator" })).await;
+    let other = world.token(json!({ "scope": "operator" })).await;
+    let mut gone = listen(&world, &token, "?kinds=settled").await;
+    let mut stays = listen(&world, &other, "?kinds=settled").await;
+    let id = token.split('_').nth(1).unwrap();
+    let path = format!("/api/v1/tokens/{id}");
+    let removed = world.call(&world.admin, "DELETE", &path, Value::Null).await;
+    assert_eq!(removed.status, 204);
+    world.state.events.publish(settled("acme", 1));
+    assert_eq!(next(&mut gone).await, None);
+    assert!(next(&mut stays).await.unwrap().contains("{\"n\":1}"));
 }
 
 #[tokio::test]

@@ -158,7 +158,8 @@ async fn administrators_read_the_content_and_it_is_audited() {
     assert_eq!(body.trim_end(), "Hello!");
     let audit = world.get("/api/v1/audit?limit=1").await.json();
     assert_eq!(audit["entries"][0]["action"], "message.read");
-    assert_eq!(audit["entries"][0]["actor"], "admin");
+    let id = world.admin.split('_').nth(1).unwrap();
+    assert_eq!(audit["entries"][0]["actor"], format!("admin ({id})"));
     let next = audit["next_cursor"].as_u64().unwrap();
     let older = world
         .get(&format!("/api/v1/audit?cursor={next}"))

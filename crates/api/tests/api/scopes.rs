@@ -89,6 +89,7 @@ const TABLE: &[(&str, &str, Who)] = &[
     ("get", "/api/v1/incidents/{id}", Who::Operate),
     ("post", "/api/v1/incidents/{id}/close", Who::Operate),
     ("get", "/api/v1/warm-ups", Who::Operate),
+    ("get", "/api/v1/tenants/{id}/usage", Who::Submit),
     ("get", "/api/v1/tokens", Who::Admin),
     ("post", "/api/v1/tokens", Who::Admin),
     ("delete", "/api/v1/tokens/{id}", Who::Admin),
@@ -251,4 +252,24 @@ async fn a_token_that_was_taken_away_stops_at_once() {
         (last.status.as_u16(), last.code()),
         (409, "conflict".to_owned())
     );
+}
+
+#[tokio::test]
+async fn the_audit_tells_tokens_of_one_name_apart() {
+    let world = World::new();
+    let mut wanted = Vec::new();
+    for name in ["ops", "ops", "server"] {
+        let fields = json!({ "name": name, "scope": "operator" });
+        let token = world.token(fields).await;
+        let id = token.split('_').nth(1).unwrap();
+        wanted.push(format!("{name} ({id})"));
+        let pause = json!({ "match": { "isp": "google" } });
+        let made = world.call(&token, "POST", "/api/v1/pauses", pause).await;
+        assert_eq!(made.status, 201);
+    }
+    let audit = world.get("/api/v1/audit").await.json();
+    let entries = audit["entries"].as_array().unwrap().iter().rev();
+    let of_pauses = entries.filter(|it| it["action"] == "pause.add");
+    let actors: Vec<_> = of_pauses.map(|it| it["actor"].as_str().unwrap()).collect();
+    assert_eq!(actors, wanted);
 }

@@ -155,6 +155,34 @@ async fn a_batch_accepts_what_it_can() {
     }
 }
 
+#[tokio::test]
+async fn a_batch_that_is_wrong_everywhere_gets_a_bounded_answer() {
+    let world = World::new();
+    let wrong = message(json!({ "to": vec!["x"; 200], "headers": { "a ".repeat(5_000): "" } }));
+    let mut messages = vec![wrong; 50];
+    messages.push(message(json!({})));
+    let sent = json!({ "messages": messages });
+    let answer = world.post(PATH, sent.clone()).await;
+    assert_eq!(answer.status, 202);
+    let rejected = &answer.json()["rejected"];
+    assert_eq!(numbers(rejected), (0..50).collect::<Vec<_>>());
+    let told = rejected.as_array().unwrap().iter().map(|one| {
+        let errors = one["error"]["errors"].as_array();
+        assert!(!one["error"]["detail"].as_str().unwrap().is_empty());
+        errors.map_or(0, Vec::len)
+    });
+    assert_eq!(told.sum::<usize>(), 100, "as of one message");
+    let bytes = answer.text.len();
+    assert!(bytes < 80_000, "{bytes} of {}", sent.to_string().len());
+    let all_wrong = json!({ "messages": sent["messages"].as_array().unwrap()[..50] });
+    let answer = world.post(PATH, all_wrong).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.pointers().len()),
+        (422, 100)
+    );
+    assert!(answer.text.len() < 80_000);
+}
+
 fn numbers(list: &Value) -> Vec<u64> {
     let list = list.as_array().unwrap().iter();
     list.map(|one| one["index"].as_u64().unwrap()).collect()

@@ -1,9 +1,12 @@
 //! A tenant's token: its own, and nothing else.
 
+use axum::body::Body;
+use axum::http::Request;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outflow_core::message::State;
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use crate::world::{World, message};
 
@@ -240,4 +243,65 @@ async fn a_tenants_operator_pauses_and_moves_its_own() {
         world.post("/api/v1/messages/bulk", all).await.pointers(),
         ["/match"]
     );
+}
+
+#[tokio::test]
+async fn one_tenant_leaves_room_for_others() {
+    let world = World::new();
+    let mut tokens = Vec::new();
+    for tenant in ["acme", "other"] {
+        let fields = json!({ "scope": "operator", "tenant": tenant });
+        tokens.push(world.token(fields).await);
+    }
+    let [acme, other] = [&tokens[0], &tokens[1]];
+    // The world's throttle keeps 1,000 keys, and its list 10,000 entries.
+    let ask = |no: usize| {
+        let key = format!("k{no}");
+        json!({ "limits": [{ "key": key, "rate": "1/day", "burst": 2 }] })
+    };
+    let path = "/api/v1/throttle/acquire";
+    for no in 0..889 {
+        let answer = world.call(acme, "POST", path, ask(no)).await;
+        assert_eq!(answer.status, 200, "{no}: {}", answer.text);
+    }
+    let refused = world.call(acme, "POST", path, ask(889)).await;
+    assert_eq!(
+        (refused.status.as_u16(), refused.code().as_str()),
+        (429, "quota_exhausted")
+    );
+    assert!(refused.headers.contains_key("retry-after"));
+    assert_eq!(world.call(other, "POST", path, ask(0)).await.status, 200);
+
+    let mut listening = Vec::new();
+    let listen = |token: &String| {
+        let request = Request::get("/api/v1/events").header("x-api-token", token);
+        world
+            .router
+            .clone()
+            .oneshot(request.body(Body::empty()).unwrap())
+    };
+    for _ in 0..57 {
+        let stream = listen(acme).await.unwrap();
+        assert_eq!(stream.status(), 200);
+        listening.push(stream);
+    }
+    assert_eq!(listen(acme).await.unwrap().status(), 429);
+    listening.push(listen(other).await.unwrap());
+    assert_eq!(listening.last().unwrap().status(), 200);
+
+    let pause = json!({ "match": { "isp": "google" } });
+    let made = world.call(acme, "POST", "/api/v1/pauses", pause).await;
+    assert_eq!(made.status, 201);
+    let usage = "/api/v1/tenants/acme/usage";
+    let shown = world.call(acme, "GET", usage, Value::Null).await.json();
+    let wanted = json!({
+        "tenant": "acme",
+        "throttle_keys": { "used": 889, "left": 0 },
+        "suppressions": { "used": 0, "left": 8_889 },
+        "pauses": { "used": 1, "left": 7_999 },
+        "listeners": { "used": 57, "left": 0 },
+    });
+    assert_eq!(shown, wanted);
+    let hidden = world.call(other, "GET", usage, Value::Null).await;
+    assert_eq!(hidden.status, 404);
 }

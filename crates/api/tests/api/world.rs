@@ -28,7 +28,7 @@ use outflow_core::policy::matcher::Match;
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
 use outflow_core::suppression::surge::{Surge, SurgeRule};
-use outflow_core::tally::Counter;
+use outflow_core::tally::{Counter, Teller};
 use outflow_core::time::{Mono, Nanos, Wall};
 use outflow_feedback::{Desk, Learner, Once, ReturnPaths, SuppressionList};
 use outflow_ports::control::{Bulk, Control, Touched};
@@ -313,7 +313,7 @@ impl Control for Node {
         then(count as u64);
     }
 
-    fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter) {
+    fn heard(&self, key: FlowKey, account: Option<Name>, counter: Counter, _: Teller) {
         let mut state = self.state.lock().unwrap();
         state.heard.push((key, account, counter));
     }
@@ -386,6 +386,7 @@ pub struct World {
     pub papers: Arc<Papers>,
     pub list: Arc<SuppressionList>,
     pub chronicle: Arc<Chronicle>,
+    pub throttle: Arc<outflow_throttle::Service>,
     pub sink: Arc<Sink>,
     pub told: Arc<Told>,
     pub state: ApiState,
@@ -537,6 +538,7 @@ impl World {
             chronicle,
             sink,
             told,
+            throttle,
             router: router(state.clone()),
             state,
             admin: admin.unwrap_or_default(),

@@ -38,6 +38,13 @@ pub const SERVER: &[Key] = &[
         "Where everything is kept that must survive a restart.",
     )
     .default("\"outflow-data\""),
+    Key::new(
+        "secrets_dir",
+        PATH,
+        "Where files must lie that accounts name over the API (`password_file`, `ca_file`, \
+         `key_file`); `secrets` in the data directory unless it is set. Accounts in the settings \
+         file may name any file.",
+    ),
     TLS_CERT,
     TLS_KEY,
     INSECURE,

@@ -20,6 +20,8 @@ pub struct Server {
     pub listener: Listener,
     /// Where everything is kept.
     pub data_dir: PathBuf,
+    /// Where files must lie that accounts name over the API.
+    pub secrets_dir: PathBuf,
     /// The name of this node.
     pub node: String,
     /// How long to wait for what is on its way when stopping.
@@ -215,9 +217,12 @@ pub(super) fn server(raw: &RawServer, problems: &mut Problems) -> Server {
             "must not be above held_size_max: such a request would never be worked on",
         );
     }
+    let data_dir = PathBuf::from(&raw.data_dir);
+    let secrets_dir = raw.secrets_dir.as_ref().map(PathBuf::from);
     Server {
         listener,
-        data_dir: PathBuf::from(&raw.data_dir),
+        secrets_dir: secrets_dir.unwrap_or_else(|| data_dir.join("secrets")),
+        data_dir,
         node: raw.node.clone(),
         shutdown_timeout: span(&raw.shutdown_timeout),
         request_timeout: span(&raw.request_timeout),

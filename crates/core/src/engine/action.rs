@@ -13,6 +13,7 @@ use crate::message::{Head, Seq, State};
 use crate::name::Name;
 use crate::outcome::ReplyClass;
 use crate::policy::key::LimitKey;
+use crate::pool::ClassMask;
 use crate::pool::welcome::Welcome;
 use crate::reply::Reply;
 use crate::retry::dead_letter::{DeadLetter, LastError};
@@ -80,12 +81,16 @@ pub struct LeaseRequest {
     pub headroom: Headroom,
     /// Who asks.
     pub class: Class,
+    /// All classes that wait for tokens of it at this node.
+    pub waiting: ClassMask,
     /// How many are wanted. Of slots: how many in all, those in use included;
     /// none gives all of them back.
     pub tokens: u32,
     /// What a single message takes at least: fewer are of no use.
     pub at_least: u32,
-    /// Slots of a concurrency limit that are in use, and stay so.
+    /// Slots of a concurrency limit that are in use, or may be until the answer
+    /// is there. Fewer may be granted, since others wait: then these are counted
+    /// until the next request says that they are free.
     pub held: u32,
     /// Of which version the numbers are: a ledger that knows a later one does
     /// not lease under these.

@@ -37,11 +37,12 @@ impl Counter {
         }
     }
 
-    /// It is there.
+    /// It is there. An order about a flow that had nothing to do gives it no new
+    /// grace.
     pub(super) fn release_flow(&mut self, id: FlowId) {
         if let Some(flow) = self.flows.get_mut(id) {
             flow.uses = flow.uses.saturating_sub(1);
-            self.flows.rest(id);
+            self.flows.let_end(id);
         }
     }
 

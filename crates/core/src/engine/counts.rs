@@ -18,7 +18,7 @@ use crate::policy::facet::Facet;
 use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
 use crate::reply::Reply;
-use crate::tally::{Counter, Tallies, Tally, TallyRef};
+use crate::tally::{Counter, Tallies, Tally, TallyRef, Teller};
 use crate::time::{Mono, Nanos, Now};
 
 /// Keys that are counted apart; about 5 KB each, less of those heard of once.
@@ -399,8 +399,13 @@ impl Engine {
         now: &Now,
         key: &FlowKey,
         account: Option<&Name>,
-        counter: Counter,
+        (counter, teller): (Counter, Teller),
     ) {
+        if teller == Teller::Tenant {
+            let key = Arc::new(LimitKey::of(Scope::Tenant, key.tenant.clone()));
+            self.counts.all.add(now.mono, &key, counter, 1);
+            return;
+        }
         let spec = account
             .and_then(|name| self.counter.desk.find_account(name))
             .and_then(|id| self.counter.desk.account(id));

@@ -10,12 +10,13 @@ use crate::engine::action::Receipt;
 use crate::engine::command::Command;
 use crate::flow::FlowKey;
 use crate::handle::{AppendNo, FlowId, LimitId, PermitId, SessionRef};
+use crate::ledger::owed;
 use crate::message::{Head, Seq};
 use crate::name::Name;
 use crate::policy::key::LimitKey;
 use crate::policy::set::Policies;
 use crate::reply::Reply;
-use crate::tally::Counter;
+use crate::tally::{Counter, Teller};
 use crate::time::Nanos;
 
 /// One thing that happened.
@@ -81,7 +82,8 @@ pub enum Event {
         answer: LeaseAnswer,
     },
     /// Nothing of this limit, or through this account, is to be taken for so
-    /// long: the far end said so to some node, or an operator did.
+    /// long: the far end said so to some node, or an operator did. No time at
+    /// all lifts what was said before.
     Paused { key: Arc<LimitKey>, lasts: Nanos },
     /// The far end changed its mind about a message that it had accepted.
     Feedback {
@@ -95,6 +97,7 @@ pub enum Event {
         key: Box<FlowKey>,
         account: Option<Name>,
         counter: Counter,
+        teller: Teller,
     },
     /// The policies in force are these from now on.
     PolicyChanged { policies: Box<Policies> },
@@ -125,6 +128,9 @@ pub enum LeaseAnswer {
         spacing: Nanos,
         /// To be shown if some are given back.
         receipt: Receipt,
+        /// What this node owes to lower classes that wait there, besides what
+        /// they earn of its own grants.
+        owed: owed::Tokens,
     },
     /// None now; ask again after this long.
     Refused {

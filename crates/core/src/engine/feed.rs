@@ -7,13 +7,15 @@
 //! blocks that the journal made durable before they are used, so that a restart
 //! never sends faster.
 
+mod away;
+mod back;
 mod share;
 mod slots;
 
 use std::sync::Arc;
 
 use self::share::Share;
-use super::action::{Action, Alert, GiveBack, LeaseRequest, Record};
+use super::action::{Action, Alert, LeaseRequest, Record};
 use super::appends::Appends;
 use super::event::LeaseAnswer;
 use crate::class::Class;
@@ -22,10 +24,9 @@ use crate::limit::need::Need;
 use crate::limit::{Grant, Limit};
 use crate::policy::key::LimitKey;
 use crate::policy::policy::WhenAway;
+use crate::pool::ClassMask;
 use crate::time::{Clocks, Mono, Nanos, Now};
 
-/// How long a limit that is open while its ledger is away spends at a time.
-const OPEN_LIFE: Nanos = Nanos::from_millis(200);
 /// The wait before an away ledger is asked again.
 const AWAY_PAUSE: Nanos = Nanos::from_millis(100);
 /// Who was refused asks again after this long, whatever he was told.
@@ -34,11 +35,8 @@ const REFUSED_MAX: Nanos = Nanos::from_secs(10);
 const FIRST_SHARE: u32 = 8;
 /// The part of a life's worth that a lease has at least.
 const WORTH: u64 = 64;
-/// Tokens that nobody wants go back after this part of their life, in
-/// thousandths: early enough that they are still worth something.
-const IDLE_AGE: u64 = 500;
-/// What an open limit spends while its ledger is away: more than anybody can.
-const OPEN_TOKENS: u32 = u32::MAX / 2;
+/// An answer about slots is waited for in such a part of their life.
+const HOLD_TRIES: u64 = 12;
 
 /// A request for tokens that has no answer yet.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +46,7 @@ struct Asked {
     clocks: Clocks,
     class: Class,
     out_of_turn: bool,
+    held: u32,
 }
 
 impl Asked {
@@ -100,6 +99,8 @@ pub(crate) struct Feed {
     taken: u32,
     use_per_request: u32,
     share: Share,
+    /// Slots that the ledger counts for this node.
+    counted: u32,
     away: bool,
 }
 
@@ -112,6 +113,7 @@ struct Wanted {
     tokens: u32,
     at_least: u32,
     held: u32,
+    waiting: ClassMask,
 }
 
 /// What stands before a limit that needs tokens.
@@ -126,9 +128,9 @@ pub(crate) struct Demand {
     pub cost: u32,
     /// How many flows of that class stand there.
     pub flows: usize,
-    /// Whether less urgent ones stand there too: they could not use what is
+    /// The classes that stand there. Less urgent ones could not use what is
     /// leased for this class.
-    pub others_below: bool,
+    pub waiting: ClassMask,
 }
 
 impl Feed {
@@ -152,6 +154,7 @@ impl Feed {
             taken: 0,
             use_per_request: 0,
             share: Share::default(),
+            counted: 0,
             away: false,
         }
     }
@@ -244,7 +247,7 @@ impl Feed {
         actions: &mut Vec<Action>,
     ) -> Mono {
         if let Some(asked) = self.asked {
-            let deadline = asked.at + self.life.max(AWAY_PAUSE);
+            let deadline = asked.at + self.patience(limit);
             if now.mono < deadline {
                 return deadline;
             }
@@ -273,7 +276,8 @@ impl Feed {
             .unwrap_or(u32::MAX)
             .saturating_mul(demand.cost);
         let first = (limit.spec().capacity() / FIRST_SHARE).max(1);
-        let ahead = if demand.others_below {
+        let others_below = demand.class.below().any(|it| demand.waiting.contains(it));
+        let ahead = if others_below {
             0
         } else {
             self.use_per_request.saturating_mul(2)
@@ -292,8 +296,19 @@ impl Feed {
             tokens,
             at_least: demand.cost,
             held: 0,
+            waiting: demand.waiting,
         };
         self.ask(now, (id, version), limit, wanted, actions)
+    }
+
+    /// How long an answer is waited for. Slots must be asked for again, more than
+    /// once if need be, before their life ends.
+    fn patience(&self, limit: &Limit) -> Nanos {
+        let life = match limit.holds() {
+            Some(_) => Nanos(self.life.0 / HOLD_TRIES),
+            None => self.life,
+        };
+        life.max(AWAY_PAUSE)
     }
 
     /// Sends a request. When its answer is overdue.
@@ -313,6 +328,7 @@ impl Feed {
             clocks: now.clocks(),
             class,
             out_of_turn: wanted.out_of_turn,
+            held: wanted.held,
         });
         actions.push(Action::Lease(LeaseRequest {
             limit: id,
@@ -324,41 +340,13 @@ impl Feed {
                 true => Class::Critical,
                 false => class,
             },
+            waiting: wanted.waiting,
             tokens: wanted.tokens,
             at_least: wanted.at_least,
             held: wanted.held,
             version,
         }));
-        now.mono + self.life.max(AWAY_PAUSE)
-    }
-
-    /// Gives back what was leased and will hardly be used. When to look again.
-    fn give_back(
-        &self,
-        now: &Now,
-        limit: &mut Limit,
-        is_wanted: bool,
-        actions: &mut Vec<Action>,
-    ) -> Mono {
-        // Whoever stands here, or will come, may count on what is there.
-        if is_wanted {
-            return Mono::NEVER;
-        }
-        for grant in limit.drain_older(now, IDLE_AGE) {
-            // Of a spaced run nothing comes back: the next one begins when its
-            // time is over.
-            if let Some(receipt) = grant.receipt
-                && grant.spacing == Nanos::ZERO
-            {
-                actions.push(Action::GiveBack(GiveBack {
-                    key: Arc::clone(&self.key),
-                    spec: limit.spec().clone(),
-                    tokens: grant.tokens,
-                    receipt,
-                }));
-            }
-        }
-        limit.ages_at(now, IDLE_AGE).unwrap_or(Mono::NEVER)
+        now.mono + self.patience(limit)
     }
 
     /// Takes the ledger's answer in. When to look again.
@@ -371,6 +359,7 @@ impl Feed {
         actions: &mut Vec<Action>,
     ) -> Mono {
         let Some(asked) = self.asked.take_if(|asked| asked.no == no) else {
+            self.return_unused(limit, answer, actions);
             return Mono::NEVER;
         };
         let class = asked.class;
@@ -381,6 +370,7 @@ impl Feed {
                 wait,
                 spacing,
                 receipt,
+                owed: _,
             } => {
                 self.life = life;
                 self.was_granted = true;
@@ -407,6 +397,7 @@ impl Feed {
                     );
                     return usable_from;
                 }
+                self.return_unused(limit, answer, actions);
                 // As good as away, but worth asking at once.
                 if asked.is_late(now, life) {
                     self.grant_alone(now, limit, class);
@@ -423,6 +414,7 @@ impl Feed {
             }
             LeaseAnswer::Refused { retry_after } => {
                 self.back();
+                self.counted = 0;
                 // All nodes are told the same time. Who got tokens since he was
                 // last refused lets the others go first: else the nearest one
                 // would get them all.
@@ -453,38 +445,7 @@ impl Feed {
             self.share.end();
         }
     }
-
-    /// What the policy lets this node spend while the ledger is away.
-    fn grant_alone(&mut self, now: &Now, limit: &mut Limit, class: Class) {
-        let tokens = match self.when_away {
-            WhenAway::Closed => return,
-            WhenAway::Open => OPEN_TOKENS,
-            // What was held goes on, and nothing is added to it.
-            WhenAway::LocalShare if limit.holds().is_some() => limit.spec().capacity().min(
-                limit
-                    .holds()
-                    .map_or(0, |holds| holds.in_use().max(holds.slots_before())),
-            ),
-            WhenAway::LocalShare => self.share.lot(now.mono),
-        };
-        let (usable_from, ends_at) = (now.mono, now.mono + OPEN_LIFE);
-        if limit.holds().is_some() {
-            limit.hold(tokens, ends_at);
-            return;
-        }
-        limit.grant(
-            now,
-            Grant {
-                tokens,
-                class,
-                usable_from,
-                ends_at,
-                spacing: Nanos::ZERO,
-                asked_at: now.mono,
-                asked: now.clocks(),
-                parting_max: parting_max(OPEN_LIFE),
-                receipt: None,
-            },
-        );
-    }
 }
+
+#[cfg(test)]
+mod tests;

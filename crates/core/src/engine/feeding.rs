@@ -8,7 +8,7 @@ use super::feed::Demand;
 use super::flows::Flow;
 use super::sweep::Sweep;
 use crate::handle::{AppendNo, LimitId};
-use crate::limit::Kind;
+use crate::limit::{Kind, Limit};
 use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
 use crate::time::{Nanos, Now};
@@ -23,14 +23,14 @@ impl Engine {
                 .filter(|&(class, _)| feed.is_some_and(|feed| feed.may_ask_for(now.mono, class)));
             let wanted = earned.or_else(|| self.schedule.wanted_at(place));
             let demand = wanted.map(|(class, cost)| {
-                let (flows, others_below) = self.schedule.demand_at(place, class);
+                let (flows, waiting) = self.schedule.demand_at(place, class);
                 Demand {
                     class,
                     out_of_turn: earned.is_some(),
                     earned: earned.is_some(),
                     cost,
                     flows,
-                    others_below,
+                    waiting,
                 }
             });
             let taken = self.schedule.take_spent(place);
@@ -99,6 +99,9 @@ impl Engine {
                     .and_then(|limit| limit.feed.as_mut());
                 if let (Some(feed), Some(limit)) = (feed, self.schedule.limit_mut(place)) {
                     let again = feed.answered(now, limit, no, answer, &mut counter.actions);
+                    if let LeaseAnswer::Leased { owed, .. } = answer {
+                        self.schedule.earn(place, &owed);
+                    }
                     self.schedule.mark(place);
                     self.schedule.look_at(place, again);
                 }
@@ -111,23 +114,31 @@ impl Engine {
                 let again = feed.answered(now, &mut entry.limit, no, answer, &mut counter.actions);
                 counter.desk.limits.note_changed(id);
                 counter.desk.limits.wake_at(id, again);
+                if let LeaseAnswer::Leased { owed, .. } = answer {
+                    counter.desk.earn(id, &owed);
+                }
             }
         }
     }
 
-    /// Nothing of a limit, or through an account, is taken for so long.
+    /// Nothing of a limit, or through an account, is taken for so long; for no
+    /// time at all if a pause was lifted.
     pub(super) fn paused(&mut self, now: &Now, key: &LimitKey, lasts: Nanos) {
         let until = now.mono + lasts;
+        let apply = |limit: &mut Limit| match lasts {
+            Nanos::ZERO => limit.unblock(),
+            _ => limit.block_until(until),
+        };
         if let Some(place) = self.limits.find(key) {
             if let Some(limit) = self.schedule.limit_mut(place) {
-                limit.block_until(until);
+                apply(limit);
             }
             self.schedule.mark(place);
         }
         let desk = &mut self.counter.desk;
         if let Some(id) = desk.limits.find(key) {
             if let Some(entry) = desk.limits.get_mut(id) {
-                entry.limit.block_until(until);
+                apply(&mut entry.limit);
             }
             desk.limits.note_changed(id);
             desk.refresh_changed(now);
@@ -136,7 +147,10 @@ impl Engine {
             && key.facet().is_rate()
             && let Some(account) = desk.find_account(name)
         {
-            desk.block(now.mono, account, until);
+            match lasts {
+                Nanos::ZERO => desk.unblock(now.mono, account),
+                _ => desk.block(now.mono, account, until),
+            }
         }
     }
 

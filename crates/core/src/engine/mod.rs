@@ -239,7 +239,8 @@ impl Engine {
                 key,
                 account,
                 counter,
-            } => self.count_later(now, &key, account.as_ref(), counter),
+                teller,
+            } => self.count_later(now, &key, account.as_ref(), (counter, teller)),
             Event::PolicyChanged { policies } => {
                 let before = std::mem::replace(&mut self.counter.policies, *policies);
                 self.counter.policies.keep_learning(before);

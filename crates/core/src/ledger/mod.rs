@@ -6,13 +6,16 @@
 //! network feeds its scripts with the numbers that come out.
 //!
 //! Reading order: [`Settings`], [`Terms`]; `bucket`, [`spaced`], `window`,
-//! [`calendar`] (how each algorithm is leased); [`debits`] (what a ledger that
+//! [`calendar`] (how each algorithm is leased), [`slots`] (who holds them); [`owed`]
+//! (what lower classes get); [`debits`] (what a ledger that
 //! lost its counts is told).
 
 pub mod bucket;
 pub mod calendar;
 pub mod debits;
+pub mod owed;
 pub mod settings;
+pub mod slots;
 pub mod spaced;
 pub mod terms;
 mod window;

@@ -8,7 +8,7 @@ use super::lane::Rich;
 use super::pair::Opens;
 use super::place::{Col, Row};
 use super::session::State;
-use super::settings::ClassMask;
+use super::settings::{ClassMask, SessionKind};
 use super::stats::Counts;
 
 impl Pool {
@@ -117,6 +117,11 @@ impl Pool {
             let bit = self.demand.word(col.index() / 64, class) >> (col.0 % 64) & 1 == 1;
             assert_eq!(lane.asks.contains(class), bit, "demand bits of {col:?}");
         }
+        let connecting = self.accounts.iter();
+        let connecting = connecting.filter(|it| it.caps.kind == SessionKind::Connections);
+        let met = connecting.filter_map(|account| account.pair(col.index()));
+        let bound: u32 = met.map(|no| self.pair(no).counts.serving()).sum();
+        assert_eq!(lane.bound, bound, "connections of {col:?}");
         let standing_back = matches!(lane.rich, Rich::Until(_));
         let short = lane.wants_session() && !standing_back;
         assert_eq!(self.short.contains(col.0), short, "short of {col:?}");

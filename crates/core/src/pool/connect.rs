@@ -247,7 +247,7 @@ impl Pool {
         let free = self.cap.saturating_sub(self.bound);
         let alone = self.lanes_used <= 1;
         // Only connections that are bound to a destination are kept from others.
-        free > 0 && !alone && u64::from(self.lane(col).counts.serving()) > RICH * free
+        free > 0 && !alone && u64::from(self.lane(col).bound) > RICH * free
     }
 
     /// Whether a lane leaves the last free slots to others. It does so for as

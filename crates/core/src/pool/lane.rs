@@ -55,6 +55,9 @@ pub(super) struct Lane {
     pub backlog: ClassMask,
     pub waiting: u32,
     pub counts: Counts,
+    /// Connections to its destination that carry its messages, now or soon: no
+    /// request slots, and none of relays.
+    pub bound: u32,
     /// Sessions of others that are being closed for it.
     pub promised: u32,
     /// The backlog, unless it is held.
@@ -99,6 +102,7 @@ impl Lane {
             backlog: ClassMask::NONE,
             waiting: 0,
             counts: Counts::default(),
+            bound: 0,
             promised: 0,
             demand: ClassMask::NONE,
             asks: ClassMask::NONE,

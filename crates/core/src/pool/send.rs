@@ -9,6 +9,7 @@
 
 use crate::class::Class;
 use crate::handle::{AccountId, LaneId, SessionId};
+use crate::ledger::owed;
 use crate::time::Mono;
 
 use super::Pool;
@@ -127,6 +128,19 @@ impl Pool {
     pub fn owed(&self, account: AccountId) -> ClassMask {
         self.row(account)
             .map_or(ClassMask::NONE, |row| owed_by(self.account(row)))
+    }
+
+    /// Tokens that an account owes to classes besides what they earn here.
+    pub fn earn(&mut self, account: AccountId, owed: &owed::Tokens) {
+        let Some(row) = self.row(account) else {
+            return;
+        };
+        let credits = self.account_mut(row).credit.iter_mut();
+        for (credit, tokens) in credits.zip(owed) {
+            let earned = i32::try_from(*tokens).unwrap_or(0);
+            let earned = earned.saturating_mul(CREDIT_TURN);
+            *credit = credit.saturating_add(earned).min(CREDIT_MAX);
+        }
     }
 
     /// The account that a lane's most urgent message would take.

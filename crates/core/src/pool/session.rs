@@ -25,6 +25,13 @@ pub(super) enum State {
     Closing,
 }
 
+impl State {
+    /// Whether a session in this state carries messages, now or soon.
+    pub const fn serves(self) -> bool {
+        matches!(self, Self::Opening | Self::Idle | Self::Busy)
+    }
+}
+
 /// The lists an idle session stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chain {

@@ -167,11 +167,13 @@ impl Pool {
         self.pair_mut(giver).idle = idle;
         self.pair_mut(giver).counts.idle -= 1;
         self.lane_mut(from).counts.idle -= 1;
+        self.lane_mut(from).bound -= 1;
         let mut idle = self.pair(taker).idle;
         self.sessions.push(&mut idle, Chain::Pair, no);
         self.pair_mut(taker).idle = idle;
         self.pair_mut(taker).counts.idle += 1;
         self.lane_mut(to).counts.idle += 1;
+        self.lane_mut(to).bound += 1;
         self.sessions.at_mut(no).pair = Some(taker);
         self.refresh_pair(giver);
         self.refresh_pair(taker);

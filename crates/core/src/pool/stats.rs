@@ -3,7 +3,7 @@
 use crate::class::Class;
 use crate::handle::{AccountId, LaneId};
 
-use super::{ClassMask, Pool};
+use super::{ClassMask, Pool, SessionKind};
 
 /// Sessions by what they are doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +57,29 @@ impl Pool {
         let classes = Class::ALL.into_iter().zip(self.wanting);
         let wanted = classes.filter(|(_, lanes)| *lanes > 0);
         wanted.fold(ClassMask::NONE, |all, (class, _)| all.with(class))
+    }
+
+    /// Whether tokens of an account, or of an account at a lane, are of use now:
+    /// it has a session there, or one on its way. While it has none they would
+    /// lapse here, and another node may have one.
+    pub fn can_use_tokens(&self, id: AccountId, lane: Option<LaneId>) -> bool {
+        let Some(row) = self.row(id) else {
+            return false;
+        };
+        let account = self.account(row);
+        if account.next_kind.is_some() {
+            return true;
+        }
+        match (account.caps.kind, lane.and_then(|lane| self.col(lane))) {
+            (SessionKind::Slots, _) | (SessionKind::RelayConnections, Some(_)) => true,
+            (SessionKind::Connections, Some(col)) => match self.lane(col).site {
+                Some(site) => account.at_site(site).live > 0,
+                None => self.serving_here(row, col) > 0,
+            },
+            (SessionKind::Connections | SessionKind::RelayConnections, None) => {
+                account.counts.serving() > 0
+            }
+        }
     }
 
     /// Sessions of the whole pool.

@@ -295,6 +295,10 @@ impl Pool {
         let lane = self.lanes.get_mut(col.index()).expect("a pair has a lane");
         pair.counts.shift(from, to);
         lane.counts.shift(from, to);
+        if account.caps.kind == SessionKind::Connections {
+            lane.bound += u32::from(to.serves());
+            lane.bound -= u32::from(from.serves());
+        }
         if from == State::Idle {
             self.sessions.unlink(&mut pair.idle, Chain::Pair, no);
         }

@@ -10,11 +10,8 @@ use super::Schedule;
 use super::place::PlaceId;
 use crate::class::Class;
 use crate::handle::FlowId;
+use crate::ledger::owed;
 
-/// What each lower class with waiters earns of every grant to a class above it,
-/// in thousandths. It is to be 2 % of all grants, also beside two other classes
-/// that get theirs.
-const LOWER_CLASS_PERMILLE: u64 = 22;
 /// The credit that pays for a cost of 1.
 const CREDIT_OF_ONE: u64 = 1_000;
 
@@ -32,10 +29,25 @@ impl Schedule {
                 continue;
             }
             let turns = queue.credit / CREDIT_OF_ONE;
-            queue.credit += u64::from(cost) * LOWER_CLASS_PERMILLE;
+            queue.credit += u64::from(cost) * owed::PERMILLE;
             a_turn_more |= queue.credit / CREDIT_OF_ONE > turns;
         }
         if a_turn_more {
+            self.mark(id);
+        }
+    }
+
+    /// What a fleet owes to classes that wait here is earned at this place.
+    pub fn earn(&mut self, id: PlaceId, owed: &owed::Tokens) {
+        let place = self.place_mut(id);
+        let mut is_more = false;
+        for (queue, tokens) in place.classes.iter_mut().zip(owed) {
+            if *tokens > 0 && (!queue.nodes.is_empty() || queue.soft > 0) {
+                queue.credit += u64::from(*tokens) * CREDIT_OF_ONE;
+                is_more = true;
+            }
+        }
+        if is_more {
             self.mark(id);
         }
     }

@@ -6,6 +6,7 @@ use super::place::{Holder, PlaceId};
 use crate::class::Class;
 use crate::handle::{FlowId, LaneId};
 use crate::limit::Kind;
+use crate::pool::ClassMask;
 
 impl Schedule {
     /// The most urgent class that waits at a place, and how many tokens those
@@ -16,8 +17,12 @@ impl Schedule {
         let waiting = Class::ALL
             .into_iter()
             .find_map(|class| Some((class, self.first_waiter(id, class)?.1)));
-        if let Some((class, flow)) = booked.into_iter().chain(waiting).min() {
-            return Some((class, self.entry(flow).cost));
+        let first = booked.into_iter().chain(waiting);
+        if let Some((class, _)) = first.clone().min() {
+            // Whichever of them goes first must find what it takes.
+            let of_class = first.filter(|(of, _)| *of == class);
+            let costs = of_class.map(|(_, flow)| self.entry(flow).cost);
+            return Some((class, costs.max().unwrap_or(1)));
         }
         // Booked flows that stand elsewhere will come here: granted tokens
         // must be there when they do.
@@ -97,17 +102,22 @@ impl Schedule {
     }
 
     /// How many tenants' queues and booked flows of a class want tokens of a
-    /// place, and whether less urgent ones do.
-    pub fn demand_at(&self, id: PlaceId, class: Class) -> (usize, bool) {
+    /// place, and which classes do.
+    pub fn demand_at(&self, id: PlaceId, class: Class) -> (usize, ClassMask) {
         let place = self.place(id);
         let booked = place
             .book
             .iter()
             .filter(|(other, ..)| *other == class)
             .count();
+        let wants = |class: &Class| {
+            let queue = place.class(*class);
+            !queue.nodes.is_empty() || queue.soft > 0
+        };
+        let wanted = Class::ALL.into_iter().filter(wants);
         (
             booked + place.class(class).nodes.len(),
-            place.has_demand_below(class),
+            wanted.fold(ClassMask::NONE, ClassMask::with),
         )
     }
 

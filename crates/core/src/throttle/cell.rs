@@ -98,15 +98,15 @@ impl Throttle {
             when_away: WhenAway::Closed,
             version: 0,
         };
-        let crowded = Refusal {
+        let crowded = |why| Refusal {
             by: 0,
-            why: Why::TooManyKeys,
+            why,
             retry_after: Some(Nanos::from_secs(1)),
         };
         self.void_parted(now);
         let place = self
             .entry(now, &wanted, &Parts::default(), outcomes)
-            .ok_or(crowded)?;
+            .map_err(crowded)?;
         self.arrivals += 1;
         // There are no classes in redis-cell, so nothing is kept from anybody.
         let class = Class::Critical;
@@ -117,7 +117,8 @@ impl Throttle {
         if cell.quantity > 0 && self.waits_for_lease(now, place, rank, cell.quantity) {
             return Ok(Told::NotYet);
         }
-        let entry = self.entries.get_mut(place).ok_or(crowded)?;
+        let entry = self.entries.get_mut(place);
+        let entry = entry.ok_or_else(|| crowded(Why::TooManyKeys))?;
         let is_possible = cell.quantity <= entry.limit.largest_cost();
         let held = match cell.quantity {
             0 => None,

@@ -19,6 +19,7 @@ use crate::limit::lease::PARTING_SEEN;
 use crate::policy::facet::Facet;
 use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
+use crate::pool::ClassMask;
 use crate::time::{Mono, Nanos, Now};
 
 /// How long somebody who does not wait for tokens waits for the ledger. It is as
@@ -47,7 +48,8 @@ impl Throttle {
         };
         let head = entry.line().and_then(|line| line.head());
         let waiter = head.and_then(|(_, who)| self.waiters.get(who));
-        let (flows, others_below) = entry.line().map_or((1, false), |line| line.crowd());
+        let crowd = entry.line().map(|line| line.crowd());
+        let (flows, waiting) = crowd.unwrap_or((1, ClassMask::NONE));
         let asked = entry.wanted.take();
         let booked = entry.line().and_then(|line| line.first_booked());
         let wanted = match waiter {
@@ -60,7 +62,7 @@ impl Throttle {
             earned: false,
             cost,
             flows: flows.max(1),
-            others_below,
+            waiting: waiting.with(class),
         });
         let Some(feed) = &mut entry.feed else {
             return;
@@ -192,22 +194,24 @@ impl Throttle {
         }
     }
 
-    /// Some node of the fleet was told to grant nothing of a limit for so long.
+    /// Some node of the fleet was told to grant nothing of a limit for so long;
+    /// for no time at all if a pause was lifted.
     pub fn paused(&mut self, now: &Now, key: &LimitKey, lasts: Nanos, outcomes: &mut Vec<Outcome>) {
         let of_policies = LimitKey::new(key.parts().iter().cloned(), Facet::Rate).to_string();
-        self.pause(
-            now,
-            (super::request::POLICY_SPACE, &of_policies),
-            lasts,
-            outcomes,
-        );
         let own = match key.parts() {
             [(Scope::Key, name)] => Some(("", name)),
             [(Scope::Tenant, tenant), (Scope::Key, name)] => Some((tenant.as_str(), name)),
             _ => None,
         };
-        if let Some((space, name)) = own {
-            self.pause(now, (space, name.as_str()), lasts, outcomes);
+        let own = own.map(|(space, name)| (space, name.as_str()));
+        let of_policies = (super::request::POLICY_SPACE, of_policies.as_str());
+        for name in [Some(of_policies), own].into_iter().flatten() {
+            match lasts {
+                Nanos::ZERO => self.resume(now, name, outcomes),
+                lasts => {
+                    self.pause(now, name, lasts, outcomes);
+                }
+            }
         }
     }
 

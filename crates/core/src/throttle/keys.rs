@@ -48,7 +48,7 @@ impl Throttle {
                 retry_after,
             };
             let entry = self.entry(now, wanted, &parts, outcomes);
-            let entry = entry.ok_or_else(|| refused(Why::TooManyKeys, Some(CROWDED)))?;
+            let entry = entry.map_err(|why| refused(why, Some(CROWDED)))?;
             parts.add(Part {
                 entry,
                 cost: wanted.cost,
@@ -87,7 +87,7 @@ impl Throttle {
         wanted: &Wanted<'_>,
         others: &Parts,
         outcomes: &mut Vec<Outcome>,
-    ) -> Option<u32> {
+    ) -> Result<u32, Why> {
         let key = &wanted.key;
         let hash = self
             .index
@@ -119,17 +119,27 @@ impl Throttle {
         if !self.pauses.is_empty() {
             self.apply_pause(now, place);
         }
-        Some(place)
+        Ok(place)
     }
 
     /// `others` of the same request were found already and must stay.
-    fn make(&mut self, now: &Now, wanted: &Wanted<'_>, hash: u64, others: &Parts) -> Option<u32> {
-        self.drop_idle(now, LOOKED_AT, others);
-        if self.entries.len() >= self.settings.keys_max {
-            self.drop_idle(now, LOOKED_AT_MOST, others);
+    fn make(
+        &mut self,
+        now: &Now,
+        wanted: &Wanted<'_>,
+        hash: u64,
+        others: &Parts,
+    ) -> Result<u32, Why> {
+        let space = wanted.key.space;
+        self.drop_idle(now, LOOKED_AT, others, None);
+        if self.room_for(space) == 0 {
+            self.drop_idle(now, LOOKED_AT_MOST, others, Some(space));
         }
-        if self.entries.len() >= self.settings.keys_max {
-            return None;
+        if self.room_for(space) == 0 {
+            return Err(match self.entries.len() < self.settings.keys_max {
+                true => Why::TooManyOwnKeys,
+                false => Why::TooManyKeys,
+            });
         }
         let since = match self.settings.fill {
             Fill::Full => now,
@@ -151,14 +161,20 @@ impl Throttle {
         }
         let (place, _) = self.entries.insert(entry);
         self.index.insert(hash, place);
+        match self.owned.get_mut(space) {
+            Some(count) => *count += 1,
+            None => {
+                self.owned.insert(Box::from(space), 1);
+            }
+        }
         self.apply_pause(now, place);
-        Some(place)
+        Ok(place)
     }
 
     /// Looks at some limits, from where the last look ended, and drops those
-    /// that are idle.
-    fn drop_idle(&mut self, now: &Now, looks: usize, kept: &Parts) {
-        let is_full = self.entries.len() >= self.settings.keys_max;
+    /// that are idle. `wanting` is the owner for whom there is no room: for it
+    /// also those are dropped that were used lately, until there is.
+    fn drop_idle(&mut self, now: &Now, looks: usize, kept: &Parts, wanting: Option<&str>) {
         for _ in 0..looks.min(self.entries.places()) {
             let place = self.hand;
             self.hand += 1;
@@ -169,7 +185,7 @@ impl Throttle {
                 continue;
             };
             let was_used = std::mem::take(&mut entry.is_fresh);
-            if (was_used && !is_full) || !entry.is_idle(now) || kept.of(place).is_some() {
+            if (was_used && wanting.is_none()) || !entry.is_idle(now) || kept.of(place).is_some() {
                 continue;
             }
             let hash = entry.hash;
@@ -182,8 +198,15 @@ impl Throttle {
             self.index.remove(hash, place, |other| {
                 entries.get(other).map_or(0, |entry| entry.hash)
             });
-            self.entries.remove(place);
-            if is_full && self.entries.len() < self.settings.keys_max {
+            if let Some(gone) = self.entries.remove(place)
+                && let Some(count) = self.owned.get_mut(&gone.space)
+            {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    self.owned.remove(&gone.space);
+                }
+            }
+            if wanting.is_some_and(|space| self.room_for(space) > 0) {
                 return;
             }
         }

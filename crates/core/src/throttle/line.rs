@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use crate::class::Class;
+use crate::pool::ClassMask;
 
 /// The most bookings that a limit keeps. Beyond that the most recent of the
 /// least urgent gives way.
@@ -48,14 +49,13 @@ impl Line {
             .map(|(rank, who)| (*rank, *who))
     }
 
-    /// How many stand here, and whether some of them are less urgent than the
-    /// first.
-    pub fn crowd(&self) -> (usize, bool) {
+    /// How many stand here, and the most and the least urgent of their classes.
+    pub fn crowd(&self) -> (usize, ClassMask) {
         let first = self.waiters.first_key_value();
         let last = self.waiters.last_key_value();
-        let differ = first.zip(last);
-        let differ = differ.is_some_and(|((first, _), (last, _))| first.class < last.class);
-        (self.waiters.len(), differ)
+        let ends = first.into_iter().chain(last).map(|(rank, _)| rank.class);
+        let classes = ends.fold(ClassMask::NONE, ClassMask::with);
+        (self.waiters.len(), classes)
     }
 
     /// Those who stand here, in order.

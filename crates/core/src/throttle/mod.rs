@@ -33,10 +33,11 @@ mod waits;
 
 pub use request::{Key, Outcome, Owner, Permit, Refusal, Request, Ticket, Verdict, Wanted, Why};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::class::Class;
 use crate::engine::action::Action;
+use crate::fair;
 use crate::limit::Fill;
 use crate::limit::spec::Headroom;
 use crate::policy::scope_set::ScopeSet;
@@ -89,6 +90,8 @@ pub struct Throttle {
     started: Now,
     index: Index,
     entries: Slab<Entry>,
+    /// How many of them each owner has.
+    owned: BTreeMap<Box<str>, u64>,
     /// Where the look for idle limits goes on.
     hand: u32,
     waiters: Slab<Waiter>,
@@ -116,6 +119,7 @@ impl Throttle {
             settings,
             started: *now,
             entries: Slab::default(),
+            owned: BTreeMap::new(),
             hand: 0,
             waiters: Slab::default(),
             deadlines: BTreeSet::new(),
@@ -318,6 +322,20 @@ impl Throttle {
     /// How many limits are known.
     pub fn keys(&self) -> usize {
         self.entries.len()
+    }
+
+    /// How many limits of one owner are known.
+    pub fn keys_of(&self, space: &str) -> u64 {
+        self.owned.get(space).copied().unwrap_or(0)
+    }
+
+    /// How many more limits one owner may have now.
+    pub fn room_for(&self, space: &str) -> u64 {
+        let (all, max) = (self.entries.len() as u64, self.settings.keys_max as u64);
+        match space {
+            request::POLICY_SPACE => max.saturating_sub(all),
+            space => fair::room(self.keys_of(space), all, max),
+        }
     }
 
     /// How many wait.

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use super::Throttle;
 use super::entry;
-use super::request::{Key, Outcome};
+use super::request::{Key, Outcome, POLICY_SPACE};
+use crate::fair;
 use crate::policy::facet::Facet;
 use crate::time::{Mono, Nanos, Now};
 
@@ -39,13 +40,26 @@ impl Pauses {
             *known = until.max(*known);
             return true;
         }
-        if self.count >= PAUSES_MAX {
+        let own = self.until.get(space).map_or(0, BTreeMap::len);
+        let room = fair::room(own as u64, self.count as u64, PAUSES_MAX as u64);
+        // Those that operators order are few, and always have room.
+        if room == 0 && space != POLICY_SPACE {
             return false;
         }
         self.count += 1;
         let names = self.until.entry(Box::from(space)).or_default();
         names.insert(Box::from(name), until);
         true
+    }
+
+    fn remove(&mut self, space: &str, name: &str) {
+        let Some(names) = self.until.get_mut(space) else {
+            return;
+        };
+        self.count -= usize::from(names.remove(name).is_some());
+        if names.is_empty() {
+            self.until.remove(space);
+        }
     }
 
     /// Forgets those that are over, now and then.
@@ -89,6 +103,21 @@ impl Throttle {
             self.serve(now, place, outcomes);
         }
         true
+    }
+
+    /// Ends the pause of a key before its time. Looks at all limits: this is
+    /// for people who mend something.
+    pub fn resume(&mut self, now: &Now, (space, name): (&str, &str), outcomes: &mut Vec<Outcome>) {
+        self.pauses.remove(space, name);
+        for place in 0..u32::try_from(self.entries.places()).unwrap_or(u32::MAX) {
+            if let Some(entry) = self.entries.get_mut(place)
+                && *entry.space == *space
+                && *entry.name == *name
+            {
+                entry.limit.unblock();
+                self.serve(now, place, outcomes);
+            }
+        }
     }
 
     /// For how long a key is paused still.

@@ -147,6 +147,8 @@ pub enum Why {
     },
     /// There are as many keys as are kept, and none of them is idle.
     TooManyKeys,
+    /// The owner of the key has as many as one may have.
+    TooManyOwnKeys,
     /// As many wait as may.
     TooManyWaiters,
 }

@@ -743,6 +743,7 @@ fn sent_on_lease(moved: i64) -> usize {
                         wait: Nanos::ZERO,
                         spacing: Nanos::ZERO,
                         receipt: Receipt::default(),
+                        owed: Default::default(),
                     };
                     now = now.at(now.mono + Nanos(10 * MILLI));
                     now.wall.0 += moved;

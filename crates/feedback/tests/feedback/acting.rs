@@ -1,7 +1,9 @@
 //! What follows from what was told.
 
 use std::hash::RandomState;
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use outflow_core::class::Class;
 use outflow_core::flow::FlowKey;
@@ -9,7 +11,7 @@ use outflow_core::message::{Recipient, Seq};
 use outflow_core::message_id::MessageId;
 use outflow_core::name::Name;
 use outflow_core::suppression::Reason;
-use outflow_core::tally::Counter;
+use outflow_core::tally::{Counter, Teller};
 use outflow_core::time::Wall;
 use outflow_feedback::SuppressionList;
 use outflow_ports::draft;
@@ -21,7 +23,7 @@ use outflow_ports::suppression::{
     Suppressions as _,
 };
 
-use crate::world::{MS, NOW, bounce, key, receipt, tale, world};
+use crate::world::{MS, NOW, bounce, key, receipt, tale, world, world_of};
 use crate::{id, paths, sample};
 
 const POSTFIX: &str = include_str!("../samples/dsn-postfix.eml");
@@ -166,12 +168,19 @@ fn events_count_and_suppress() {
 
 #[test]
 fn the_list_is_bounded_and_survives() {
-    let world = world();
+    let world = world_of(Arc::default(), 1_000);
     let many: Vec<Suppression> = (0..1_001).map(|no| bounce(no, "")).collect();
     let full = world.list.put(&many, None);
     assert!(matches!(full, Err(SuppressionError::Full(0))), "{full:?}");
-    world.list.put(&many[..1_000], None).expect("a disk");
-    assert_eq!(world.list.in_force(), 1_000);
+    let of = |tenant: &str, nos: Range<u64>| -> Vec<Suppression> {
+        let tenant = tenant.to_owned();
+        nos.map(|no| Suppression {
+            tenant: tenant.clone(),
+            ..bounce(no, "")
+        })
+        .collect()
+    };
+    world.list.put(&many[..888], None).expect("a disk");
     let filter = SuppressionFilter {
         recipient: Some("5@example.org".to_owned()),
         ..SuppressionFilter::default()
@@ -180,13 +189,44 @@ fn the_list_is_bounded_and_survives() {
     assert_eq!(removed.expect("a disk").len(), 1);
     assert_eq!(world.stops(Class::Low, "5@example.org"), None);
     let again = SuppressionList::open(Arc::clone(&world.disk) as _, 1_000, RandomState::new());
-    assert_eq!(again.expect("a list").0.in_force(), 999);
+    assert_eq!(again.expect("a list").0.in_force(), 887);
     // What is known takes no more room: an import can be repeated.
     let known = [bounce(6, ""), bounce(7, ""), bounce(7, ""), bounce(5, "")];
     let put = world.list.put(&known, None).expect("room for one");
     assert_eq!((put.added, put.known), (1, 3));
-    let put = world.list.put(&[bounce(6, ""), bounce(5_000, "")], None);
-    assert!(matches!(put, Err(SuppressionError::Full(1_000))), "{put:?}");
+    world.list.put(&many[888..889], None).expect("room for one");
+
+    // One tenant has no more than leaves others room.
+    let quota = world.list.put(&[bounce(6, ""), bounce(5_000, "")], None);
+    assert!(
+        matches!(quota, Err(SuppressionError::Quota(_))),
+        "{quota:?}"
+    );
+    world
+        .list
+        .put(&of("b", 0..98), None)
+        .expect("room for others");
+    world
+        .list
+        .put(&of("c", 0..11), None)
+        .expect("room for others");
+    world
+        .list
+        .put(&of("d", 0..2), None)
+        .expect("room for others");
+    let full = world.list.put(&[bounce(6, ""), bounce(5_001, "")], None);
+    assert!(
+        matches!(full, Err(SuppressionError::Full(1_000))),
+        "{full:?}"
+    );
+    // Nobody is sent to for want of room.
+    for no in [5_000, 5_001] {
+        let recipient = format!("{no}@example.org");
+        assert_eq!(
+            world.stops(Class::Low, &recipient),
+            Some(Reason::HardBounce)
+        );
+    }
 }
 
 /// The receipt of the message is gone, or belongs to somebody else: what people
@@ -350,4 +390,60 @@ fn no_address_can_be_made_to_stand_in_for_one_of_another_tenant() {
     };
     assert!(world.list.stops(&of("a"), made).is_some());
     assert_eq!(world.list.stops(&of("b"), Recipient(twin)), None);
+}
+
+/// Nobody can check what a tenant says of its own mail.
+#[test]
+fn what_a_tenant_tells_counts_for_that_tenant() {
+    let world = world();
+    for no in 1..=3 {
+        world.keep(receipt(MessageId::new(NOW, Seq(no)), "user@example.org"));
+    }
+    let bounce = |no| tale(Told::Bounce, Some(MessageId::new(NOW, Seq(no))), None);
+    let own = world.desk.tales(&[bounce(1)], Some("acme"));
+    assert_eq!(own.expect("a disk").matched, 1);
+    let by_operator = world.desk.tales(&[bounce(2)], None);
+    assert_eq!(by_operator.expect("a disk").matched, 1);
+    assert_eq!(world.heard(), [Counter::Bounced; 2]);
+    let tellers = world.node.tellers.lock().expect("one at a time").clone();
+    assert_eq!(tellers, [Teller::Tenant, Teller::FarEnd]);
+}
+
+/// A report may speak of many messages, and each would be looked for.
+#[test]
+fn one_report_costs_no_more_than_so_many_looks() {
+    let world = world();
+    let given_ms = 1_800_000_000_000_i64;
+    let sample = receipt(id(), "other@example.org");
+    {
+        let mut papers = world.papers.0.lock().expect("one at a time");
+        for no in 0..50_000_i64 {
+            let mut one = sample.clone();
+            one.seq = Seq(no.unsigned_abs());
+            one.accepted_at = Wall((given_ms + no / 10) * MS);
+            papers.insert(one.seq, one);
+        }
+    }
+    let recipients: String = (0..100)
+        .map(|no| {
+            format!(
+                "Final-Recipient: rfc822; nobody{no}@example.org\r\nAction: failed\r\n\
+                 Status: 5.1.1\r\n\r\n"
+            )
+        })
+        .collect();
+    let mail = format!(
+        "From: mailer-daemon@example.org\r\nContent-Type: multipart/report; \
+         report-type=delivery-status; boundary=b\r\n\r\n--b\r\n\
+         Content-Type: message/delivery-status\r\n\r\n\
+         Reporting-MTA: dns; mx.example.org\r\n\r\n{recipients}\r\n--b\r\n\
+         Content-Type: message/rfc822\r\n\r\n\
+         Message-ID: <{given_ms:x}.00000000000000ff.1a@shop.example>\r\n\
+         From: orders@shop.example\r\nSubject: x\r\n\r\nHello\r\n--b--\r\n"
+    );
+    let heard = world.desk.mail(mail.as_bytes(), None, Some("acme"));
+    let heard = heard.expect("a disk");
+    assert_eq!((heard.read, heard.matched), (100, 0));
+    let looked = world.papers.1.load(Ordering::SeqCst);
+    assert!((20_000..45_000).contains(&looked), "{looked} receipts");
 }

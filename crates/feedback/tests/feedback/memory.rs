@@ -17,7 +17,7 @@ use outflow_core::policy::scope::Scope;
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::Reply;
 use outflow_core::suppression::Reason;
-use outflow_core::tally::{Counter, Window};
+use outflow_core::tally::{Counter, Teller, Window};
 use outflow_core::time::Wall;
 use outflow_ports::control::{Bulk, Control, Touched};
 use outflow_ports::intake::Then;
@@ -147,9 +147,9 @@ impl Suppressions for Disk {
     }
 }
 
-/// Receipts.
+/// Receipts, and how many were shown.
 #[derive(Default)]
-pub struct Papers(pub Mutex<BTreeMap<Seq, Receipt>>);
+pub struct Papers(pub Mutex<BTreeMap<Seq, Receipt>>, pub AtomicU64);
 
 impl Receipts for Papers {
     fn get(&self, seq: Seq) -> Result<Option<Receipt>, ReceiptsError> {
@@ -165,7 +165,9 @@ impl Receipts for Papers {
         let papers = self.0.lock().expect("one at a time");
         let found = papers.values().rev();
         let found = found.filter(|it| before.is_none_or(|before| it.seq < before));
-        Ok(found.take(max).cloned().collect())
+        let found: Vec<Receipt> = found.take(max).cloned().collect();
+        self.1.fetch_add(found.len() as u64, Ordering::SeqCst);
+        Ok(found)
     }
 
     fn events(&self, _: Seq) -> Result<Vec<Happening>, ReceiptsError> {
@@ -185,6 +187,8 @@ impl Receipts for Papers {
 #[derive(Default)]
 pub struct Node {
     pub heard: Mutex<Vec<Counter>>,
+    /// Who told it.
+    pub tellers: Mutex<Vec<Teller>>,
     pub feedback: Mutex<Vec<(Seq, Reply)>>,
     /// Attempts of the last quarter of an hour, attempts and bounces of the day.
     pub counts: Mutex<(u64, u64, u64)>,
@@ -258,8 +262,9 @@ impl Control for Node {
         then(0);
     }
 
-    fn heard(&self, _: FlowKey, _: Option<Name>, counter: Counter) {
+    fn heard(&self, _: FlowKey, _: Option<Name>, counter: Counter, teller: Teller) {
         self.heard.lock().expect("one at a time").push(counter);
+        self.tellers.lock().expect("one at a time").push(teller);
     }
 
     fn feedback(&self, _: FlowKey, seq: Seq, reply: Reply) {

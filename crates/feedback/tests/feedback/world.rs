@@ -45,7 +45,13 @@ pub fn world() -> World {
 
 /// What there is after a start on this disk.
 pub fn world_on(disk: Arc<Disk>) -> World {
-    let list = SuppressionList::open(Arc::clone(&disk) as _, 1_000, RandomState::new());
+    world_of(disk, 10_000)
+}
+
+/// The same, with so many entries on the list at most.
+pub fn world_of(disk: Arc<Disk>, entries_max: u64) -> World {
+    let keys = RandomState::new();
+    let list = SuppressionList::open(Arc::clone(&disk) as _, entries_max, keys);
     let list = Arc::new(list.expect("a list").0);
     let (papers, node): (Arc<Papers>, Arc<Node>) = Default::default();
     let alarms: Arc<Mutex<Vec<Surge>>> = Arc::default();

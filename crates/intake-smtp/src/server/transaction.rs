@@ -28,6 +28,10 @@ impl std::fmt::Debug for Handed {
     }
 }
 
+/// What is kept of a report by somebody without a token. What it says stands at
+/// its beginning; behind that is the mail that it is about.
+const REPORT_BYTES_MAX: usize = 1 << 20;
+
 /// From MAIL to the end of the data.
 #[derive(Debug)]
 pub(super) struct Transaction {
@@ -66,6 +70,27 @@ impl Transaction {
         self.came += came;
         if self.is_shed || self.is_spoilt || self.came > bytes_max {
             self.bytes = Vec::new();
+        }
+        if self.is_report && self.bytes.len() > REPORT_BYTES_MAX {
+            self.bytes.truncate(REPORT_BYTES_MAX);
+            self.bytes.shrink_to_fit();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_report_without_a_token_the_beginning_is_kept() {
+        for (is_report, kept) in [(true, REPORT_BYTES_MAX), (false, 3 << 20)] {
+            let mut transaction = Transaction::new(None, is_report);
+            for _ in 0..48 {
+                transaction.bytes.extend_from_slice(&[b'x'; 64 << 10]);
+                transaction.note(64 << 10, 25 << 20);
+            }
+            assert_eq!((transaction.came, transaction.bytes.len()), (3 << 20, kept));
         }
     }
 }

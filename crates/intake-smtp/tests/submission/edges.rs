@@ -172,6 +172,8 @@ fn a_token_opens_what_it_says_and_no_more() {
         format!("{from}X-Outflow-Pool: fast\r\n"),
         "From: a@other.example\r\n".to_owned(),
         "From: a@shop.example, b@other.example\r\n".to_owned(),
+        format!("{from}Sender: b@other.example\r\n"),
+        format!("{from}Resent-From: b@other.example\r\n"),
         // The sender of the envelope would be the author.
         "Subject: x\r\n".to_owned(),
     ];

@@ -42,6 +42,16 @@ else
   full_at = now + longest + fill
 end
 
+-- What is owed to those who ask is theirs; what is owed to others stays.
+local mine, others = owed_to(clock, state, class), owed_below(clock, state, class)
+local is_due = mine >= at_least
+if is_due then
+  floor, others, wanted = 0, 0, math.min(wanted, mine)
+end
+local most = math.max(0, holds - 2 * cost) * 1000
+local own_floor = floor
+floor = floor + math.max(0, math.min(others * 1000, most - floor))
+
 local level = fill - math.max(0, full_at - now)
 local function fits(tokens)
   return time_for(tokens * 1000 + floor) <= level
@@ -57,7 +67,7 @@ local function add(field, value)
 end
 
 local least = at_least
-if promised(state, class) > now then
+if not is_due and promised(state, class) > now then
   least = lot
 end
 if not fits(least) then
@@ -69,8 +79,13 @@ if not fits(least) then
   local at = promise(state, class, first, time_for(lot * 1000), queue_max)
   add('full_at', full_at)
   add('promised_' .. class, at)
+  local pause = at - now
+  if time_for(least * 1000 + own_floor) <= level then
+    pause = math.min(pause, OWED_PAUSE)
+  end
+  hear(clock, state, pause, fields)
   write(KEYS[2], clock, state, math.max(full_at, at), fields)
-  return reply(clock, 'refused', at - now)
+  return reply(clock, 'refused', pause)
 end
 local tokens = math.floor(level / interval - floor / 1000)
 tokens = math.max(least, math.min(tokens, wanted))
@@ -79,5 +94,6 @@ while tokens > least and not fits(tokens) do
 end
 full_at = math.max(full_at, now) + time_for(tokens * 1000)
 add('full_at', full_at)
+local handed = earn(clock, state, class, tokens, fields)
 write(KEYS[2], clock, state, full_at, fields)
-return reply(clock, 'leased', tokens, life)
+return leased(clock, tokens, life, handed)

@@ -80,18 +80,38 @@ end
 local floor = math.floor(kept * left / (to - from))
 floor = math.min(floor, math.max(0, count - largest) * 1000)
 local free = math.max(0, count - used)
-if at_least * 1000 + floor > free * 1000 then
+-- What is owed to those who ask is theirs; what is owed to others stays.
+local mine, others = owed_to(clock, state, class), owed_below(clock, state, class)
+if mine >= at_least then
+  floor, others, wanted = 0, 0, math.min(wanted, mine)
+end
+local most = math.max(0, count - 2 * largest) * 1000
+local kept_for_others = math.max(0, math.min(others * 1000, most - floor))
+if at_least * 1000 + floor + kept_for_others > free * 1000 then
+  local more = {}
+  if at_least * 1000 + floor <= free * 1000 then
+    hear(clock, state, OWED_PAUSE, more)
+    save(more)
+    return reply(clock, 'refused', OWED_PAUSE)
+  end
   if floor > 0 then
     -- As much is kept as there is time left: it melts.
     local covered = math.max(0, free - at_least) * 1000 * (to - from) / kept
-    save({})
-    return reply(clock, 'refused', math.ceil(math.max(0, left - covered)) + 1)
+    local pause = math.ceil(math.max(0, left - covered)) + 1
+    hear(clock, state, pause, more)
+    save(more)
+    return reply(clock, 'refused', pause)
   end
   local at = promise(state, class, now + left, takes, queue_max)
-  save({ 'promised_' .. class, at })
+  more = { 'promised_' .. class, at }
+  hear(clock, state, at - now, more)
+  save(more)
   return reply(clock, 'refused', at - now)
 end
-local tokens = math.max(at_least, math.min(wanted, math.floor(free - floor / 1000)))
+local room = math.floor(free - (floor + kept_for_others) / 1000)
+local tokens = math.max(at_least, math.min(wanted, room))
 used = used + tokens
-save({})
-return reply(clock, 'leased', tokens, life)
+local more = {}
+local handed = earn(clock, state, class, tokens, more)
+save(more)
+return leased(clock, tokens, life, handed)

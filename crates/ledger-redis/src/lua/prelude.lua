@@ -119,6 +119,77 @@ local function promise(state, class, first, takes, queue_max)
   return math.max(first, queued)
 end
 
+-- What a fleet owes to lower classes: core's `ledger/owed.rs` says how. A script
+-- that leases is told last which classes wait where it is asked, as a mask, how
+-- much may be owed at most, and for how long who waits is believed.
+local OWED_PAUSE, OWED_PERMILLE, LOWEST = 50000, 22, 3
+
+local function owed_to(clock, state, class)
+  if number(state['waits_' .. class]) <= clock.now then
+    return 0
+  end
+  return math.floor(number(state['owed_' .. class]) / 1000)
+end
+
+local function owed_below(clock, state, class)
+  local owed = 0
+  for lower = class + 1, LOWEST do
+    owed = owed + owed_to(clock, state, lower)
+  end
+  return owed
+end
+
+local function is_waiting(class)
+  return math.floor(tonumber(ARGV[#ARGV - 2]) / 2 ^ class) % 2 == 1
+end
+
+-- These classes wait at a node that asks again after `pause` at the latest.
+local function hear(clock, state, pause, fields)
+  local waits_until = clock.now + pause + tonumber(ARGV[#ARGV])
+  for class = 1, LOWEST do
+    local name = 'waits_' .. class
+    if is_waiting(class) and number(state[name]) < waits_until then
+      state[name] = waits_until
+      fields[#fields + 1] = name
+      fields[#fields + 1] = waits_until
+    end
+  end
+end
+
+-- Tokens were granted to a class. What the node owes itself from now on.
+local function earn(clock, state, class, tokens, fields)
+  hear(clock, state, 0, fields)
+  local most, handed = tonumber(ARGV[#ARGV - 1]) * 1000, {}
+  for lower = class, LOWEST do
+    local name = 'owed_' .. lower
+    local owed = number(state[name])
+    if lower == class then
+      owed = math.max(0, owed - tokens * 1000)
+    elseif number(state['waits_' .. lower]) <= clock.now then
+      owed = 0
+    elseif is_waiting(lower) then
+      handed[#handed + 1] = name
+      handed[#handed + 1] = math.floor(owed / 1000)
+      owed = owed % 1000
+    else
+      owed = math.min(owed + tokens * OWED_PERMILLE, most)
+    end
+    if owed ~= number(state[name]) then
+      fields[#fields + 1] = name
+      fields[#fields + 1] = owed
+    end
+  end
+  return handed
+end
+
+local function leased(clock, tokens, life, handed)
+  local answer = reply(clock, 'leased', tokens, life)
+  for _, value in ipairs(handed) do
+    answer[#answer + 1] = value
+  end
+  return answer
+end
+
 -- Tokens that a count of another algorithm knows to be used.
 local function used_by_another(clock, state)
   if state.kind == 'bucket' then

@@ -54,24 +54,42 @@ if not place then
   end
 end
 
+-- Those to whom something is owed come first; the others wait for them as long
+-- as a lease lives at least.
+local mine, others = owed_to(clock, state, class), owed_below(clock, state, class)
+local is_due = mine >= least
+local waits_for_them = 0
+if not is_due and others >= least then
+  waits_for_them = life_min
+end
+
+local more = {}
 local function save(free_at)
   local waiting = {}
   for i = 1, math.min(#queue, QUEUE_MAX) do
     waiting[i] = queue[i][1] .. ':' .. queue[i][2]
   end
-  write(KEYS[2], clock, state, free_at, {
+  local fields = {
     'kind', 'runs', 'version', ARGV[1], 'cost', ARGV[2], 'interval', ARGV[4],
     'overlap', ARGV[6], 'ends_at', ends_at, 'not_before', not_before, 'tokens', tokens,
     'waiting', table.concat(waiting, ' '),
-  })
+  }
+  for _, value in ipairs(more) do
+    fields[#fields + 1] = value
+  end
+  write(KEYS[2], clock, state, free_at, fields)
 end
 
 local free_at = math.max(ends_at + pause - overlap, not_before)
-local mine_at = free_at + step * (place - 1)
+local mine_at = free_at + waits_for_them + step * (place - 1)
+if is_due then
+  mine_at = free_at
+end
 if now < mine_at then
   if not queue[place] or queue[place][2] ~= node then
     table.insert(queue, place, { class, node })
   end
+  hear(clock, state, math.ceil(mine_at - now), more)
   save(free_at)
   return reply(clock, 'refused', math.ceil(mine_at - now))
 end
@@ -82,12 +100,29 @@ if #queue > 0 then
 end
 -- Those who did not come in time have lost their place.
 local is_queued = queue[place] and queue[place][2] == node
-for _ = 1, is_queued and place or place - 1 do
-  table.remove(queue, 1)
+if is_due then
+  if is_queued then
+    table.remove(queue, place)
+  end
+else
+  for _ = 1, is_queued and place or place - 1 do
+    table.remove(queue, 1)
+  end
 end
-tokens = math.max(math.min(math.max(wanted, grown), run_max), least)
+local before = tokens
+if is_due then
+  tokens = math.max(math.min(wanted, mine), least)
+else
+  tokens = math.max(math.min(math.max(wanted, grown), run_max), least)
+end
 local life = math.floor(life_min + gap * (tokens - least))
 -- A node's clock may run slow by a thousandth.
 ends_at, not_before = now + math.ceil(life * 1.001) + 1, 0
+local granted = tokens
+if is_due then
+  -- What is paid back in between does not make the others' runs shorter.
+  tokens = math.max(tokens, before)
+end
+local handed = earn(clock, state, class, granted, more)
 save(ends_at + pause)
-return reply(clock, 'leased', tokens, life)
+return leased(clock, granted, life, handed)

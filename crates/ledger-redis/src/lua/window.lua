@@ -55,21 +55,34 @@ local function save(more)
   write(KEYS[2], clock, state, last, fields)
 end
 
-if used + at_least > count then
+-- What is owed to those who ask is theirs; what is owed to others stays.
+local mine, others = owed_to(clock, state, class), owed_below(clock, state, class)
+if mine >= at_least then
+  others, wanted = 0, math.min(wanted, mine)
+end
+others = math.min(others, math.max(0, count - 2 * cost))
+if used + at_least + others > count then
   local first, left = now, used
   for _, index in ipairs(sorted(slots)) do
-    if left + at_least <= count then
+    if left + at_least + others <= count then
       break
     end
     left, first = left - slots[index], leaves_at(index)
   end
   local at = promise(state, class, first, takes, queue_max)
-  save({ 'promised_' .. class, at })
-  return reply(clock, 'refused', at - now)
+  local pause, more = at - now, { 'promised_' .. class, at }
+  if used + at_least <= count then
+    pause = math.min(pause, OWED_PAUSE)
+  end
+  hear(clock, state, pause, more)
+  save(more)
+  return reply(clock, 'refused', pause)
 end
-local tokens = math.max(at_least, math.min(wanted, count - used))
+local tokens = math.max(at_least, math.min(wanted, count - used - others))
 local index = math.floor(now / grain)
 count_in(index, tokens)
 used, last = used + tokens, leaves_at(index)
-save({})
-return reply(clock, 'leased', tokens, life)
+local more = {}
+local handed = earn(clock, state, class, tokens, more)
+save(more)
+return leased(clock, tokens, life, handed)

@@ -11,6 +11,7 @@ use outflow_core::ledger::debits::RecalledDebits;
 use outflow_core::limit::{Headroom, LimitSpec};
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::scope::Scope;
+use outflow_core::pool::ClassMask;
 use outflow_core::time::Nanos;
 use outflow_ledger_redis::{RedisLedger, RedisLink, RedisSettings};
 use outflow_ports::ledger::{Ledger, LedgerWork};
@@ -90,6 +91,7 @@ impl Node {
             spec: spec.clone(),
             headroom: Headroom::default(),
             class: self.class,
+            waiting: ClassMask::of(self.class),
             tokens: 1,
             at_least: 1,
             held: 0,

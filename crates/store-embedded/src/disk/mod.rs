@@ -6,6 +6,7 @@
 //! [`File::sync`], names after [`Disk::sync_names`].
 
 mod real;
+pub mod simulated;
 
 use std::io;
 use std::sync::Arc;

@@ -27,27 +27,31 @@ impl Index {
                 self.look_at_end(id);
             }
             // Its name is on its way to the disk.
-            None => {
-                self.unnamed.insert(id, request);
-            }
+            None => self.unnamed.entry(id).or_default().closing = request,
         }
     }
 
     /// A flow is not to be closed after all.
     pub fn keep_open(&mut self, id: FlowId) {
-        self.unnamed.remove(&id);
+        if let Some(unnamed) = self.unnamed.get_mut(&id) {
+            unnamed.closing = 0;
+        }
         if let Some(flow) = self.flow_mut(id) {
             flow.closing = 0;
             flow.is_closed = false;
         }
     }
 
-    /// The name of a flow is durable; perhaps it was to be closed before.
+    /// The name of a flow is durable; perhaps it was to be closed before, or
+    /// messages are right behind it.
     pub(super) fn named(&mut self, id: FlowId) {
-        if let Some(request) = self.unnamed.remove(&id)
+        if let Some(unnamed) = self.unnamed.remove(&id)
             && let Some(flow) = self.flow_mut(id)
         {
-            flow.closing = request;
+            flow.pending += unnamed.pending;
+            if unnamed.closing > 0 {
+                flow.closing = unnamed.closing;
+            }
         }
         self.look_at_end(id);
     }
@@ -112,5 +116,37 @@ impl Index {
         if self.flows.capacity() > ROOM_KEPT.max(4 * self.flows.len()) {
             self.flows.shrink_to(ROOM_KEPT.max(2 * self.flows.len()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use outflow_core::destination::Destination;
+    use outflow_core::flow::FlowKey;
+
+    use super::*;
+    use crate::journal::place::Place;
+    use crate::settings::Settings;
+
+    const FLOW: FlowId = FlowId(0);
+
+    /// The name becomes durable in one commit, the message in the next: in
+    /// between nothing lives in the flow, and yet it must not end.
+    #[test]
+    fn a_message_right_behind_the_name_of_its_flow_keeps_it() {
+        let mut index = Index::new(&Settings::default());
+        let mut done = Vec::new();
+        index.expect_message(FLOW);
+        index.close(FLOW, 1);
+        index.open(
+            FLOW,
+            Arc::new(FlowKey::to(Destination::isp("google"))),
+            Place::NONE,
+        );
+        index.end_flows(&BTreeMap::new(), &mut done);
+        assert_eq!(done.len(), 0);
+        assert!(index.flow(FLOW).is_some_and(Flow::is_used));
     }
 }

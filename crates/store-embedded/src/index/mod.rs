@@ -70,6 +70,15 @@ pub struct Reserved {
     pub place: Place,
 }
 
+/// What is to be remembered of a flow until its name is durable.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unnamed {
+    /// The request to close it; 0 if there is none.
+    closing: u32,
+    /// Its messages that are on their way to the disk too.
+    pending: u32,
+}
+
 /// A message that is done with, for its receipt.
 #[derive(Clone, Debug)]
 pub struct Finished {
@@ -106,8 +115,9 @@ pub struct Index {
     changed: Vec<FlowId>,
     /// Flows that may be at their end.
     ending: Vec<FlowId>,
-    /// Requests to close flows whose names are on their way to the disk.
-    unnamed: BTreeMap<FlowId, u32>,
+    /// Flows whose names are on their way to the disk, and of which something is
+    /// to be remembered until then.
+    unnamed: BTreeMap<FlowId, Unnamed>,
     pub finished: Vec<Finished>,
     /// What the far end said later of settled messages.
     pub feedback: Vec<(Seq, Wall, LastError)>,
@@ -175,12 +185,23 @@ impl Index {
         slot.filter(|slot| slot.stand != Stand::Dead)
     }
 
+    /// A message goes to the disk, perhaps right behind the name of its flow.
+    pub fn expect_message(&mut self, id: FlowId) {
+        match self.flow_mut(id) {
+            Some(flow) => flow.pending += 1,
+            None => self.unnamed.entry(id).or_default().pending += 1,
+        }
+    }
+
     /// Messages are no longer on their way to the disk.
     pub fn arrived(&mut self, messages: &[Numbered]) {
         for it in messages {
-            if let Some(flow) = self.flow_mut(it.message.flow) {
+            let id = it.message.flow;
+            if let Some(flow) = self.flow_mut(id) {
                 flow.pending = flow.pending.saturating_sub(1);
-                self.look_at_end(it.message.flow);
+                self.look_at_end(id);
+            } else if let Some(unnamed) = self.unnamed.get_mut(&id) {
+                unnamed.pending = unnamed.pending.saturating_sub(1);
             }
         }
     }

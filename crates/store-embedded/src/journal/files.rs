@@ -10,7 +10,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use outflow_core::time::Wall;
+use outflow_core::time::{Mono, Wall};
 
 use super::list::{Listed, SegmentList};
 use super::place::{SEGMENT_BYTES_MAX, SEGMENTS_MAX};
@@ -242,6 +242,11 @@ impl Files {
     /// The time that a segment which is written now carries.
     pub fn now(&self) -> Wall {
         self.boot.wall()
+    }
+
+    /// The clock by which this process waits.
+    pub fn mono(&self) -> Mono {
+        self.boot.mono()
     }
 
     /// An epoch that no file of this directory had before.

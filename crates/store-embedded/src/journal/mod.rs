@@ -2,11 +2,12 @@
 //!
 //! Reading order: `place`, `frame`, `codec`, `words`, `kinds`, `entry` (what is
 //! written); `segment` (where) and `list` (which there are); `task` (what is to be written), `encode`,
-//! `files` (new segments and spare ones), `writer` (group commit).
+//! `files` (new segments and spare ones), `writer` (group commit); `error`.
 
 pub(crate) mod codec;
 pub(crate) mod encode;
 pub(crate) mod entry;
+pub mod error;
 pub(crate) mod files;
 pub(crate) mod frame;
 pub(crate) mod kinds;

@@ -1,4 +1,5 @@
-//! Group commit: one thread that appends and syncs.
+//! Group commit: who appends and syncs. In production that is one thread, which
+//! syncs two files at once by a second one.
 //!
 //! It takes what waits (at most 512 records or 1 MB, unless one batch has
 //! more), writes bodies and entries, syncs both files at once and only then
@@ -10,7 +11,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outflow_core::message::Seq;
 use outflow_core::time::Nanos;
@@ -20,7 +21,7 @@ use super::encode::{self, Buffers};
 use super::entry::{COMMIT, Commit};
 use super::files::{Active, Files};
 use super::frame;
-use super::place::position;
+use super::place::{Place, position};
 use super::segment::{HEADER, Kind};
 use super::task::{Answer, Order, Task};
 use crate::boot::BootClock;
@@ -30,7 +31,7 @@ use crate::keeper::Chore;
 const GROUP_RECORDS: usize = 512;
 const GROUP_BYTES: usize = 1 << 20;
 /// The pause after a failure, so that a broken disk is not asked all the time.
-const FAILED_PAUSE: Duration = Duration::from_millis(10);
+pub const FAILED_PAUSE: Nanos = Nanos::from_millis(10);
 
 /// Answers on their way to the store.
 pub struct Answers {
@@ -61,14 +62,20 @@ impl Answers {
     }
 }
 
-/// Syncs a second file while the first is being synced.
-struct Syncer {
-    files: Sender<Arc<dyn File>>,
-    results: Receiver<io::Result<()>>,
+/// How two files are synced.
+pub enum Syncs {
+    /// The second while the first is being synced, by a thread of its own.
+    Beside {
+        files: Sender<Arc<dyn File>>,
+        results: Receiver<io::Result<()>>,
+    },
+    /// One after the other, the other way round each time: as it may happen with
+    /// two threads.
+    InTurn { body_first: bool },
 }
 
-impl Syncer {
-    fn start() -> io::Result<Self> {
+impl Syncs {
+    pub fn beside() -> io::Result<Self> {
         let (files, orders) = channel::<Arc<dyn File>>();
         let (answers, results) = channel();
         thread::Builder::new()
@@ -80,15 +87,33 @@ impl Syncer {
                     }
                 }
             })?;
-        Ok(Self { files, results })
+        Ok(Self::Beside { files, results })
     }
 
-    fn both(&self, body: &Arc<dyn File>, envelope: &dyn File) -> (io::Result<()>, io::Result<()>) {
-        let gone = || io::Error::other("the syncing thread has ended");
-        let sent = self.files.send(Arc::clone(body)).map_err(|_| gone());
-        let envelope = envelope.sync();
-        let body = sent.and_then(|()| self.results.recv().unwrap_or_else(|_| Err(gone())));
-        (body, envelope)
+    fn both(
+        &mut self,
+        body: &Arc<dyn File>,
+        envelope: &dyn File,
+    ) -> (io::Result<()>, io::Result<()>) {
+        match self {
+            Self::Beside { files, results } => {
+                let gone = || io::Error::other("the syncing thread has ended");
+                let sent = files.send(Arc::clone(body)).map_err(|_| gone());
+                let envelope = envelope.sync();
+                let body = sent.and_then(|()| results.recv().unwrap_or_else(|_| Err(gone())));
+                (body, envelope)
+            }
+            Self::InTurn { body_first } => {
+                *body_first = !*body_first;
+                if *body_first {
+                    let body = body.sync();
+                    (body, envelope.sync())
+                } else {
+                    let envelope = envelope.sync();
+                    (body.sync(), envelope)
+                }
+            }
+        }
     }
 }
 
@@ -114,13 +139,16 @@ pub struct Setup {
     pub used_spare: Sender<Chore>,
 }
 
-/// The writing thread.
+/// Orders that are written and synced together.
+pub type Group = Vec<Order>;
+
+/// Who writes.
 pub struct Writer {
     setup: Setup,
     boot_id: u64,
     tail: Tail,
     buffers: Buffers,
-    syncer: Syncer,
+    syncs: Syncs,
     /// Orders up to this generation are lost, and those that are intake.
     lost: u64,
     refused: u64,
@@ -128,48 +156,56 @@ pub struct Writer {
 }
 
 /// Starts the thread; it ends when the sender is dropped.
-pub fn start(setup: Setup, tail: Tail) -> io::Result<(Sender<Order>, JoinHandle<()>)> {
-    let (sender, orders) = channel();
-    let through = match &tail.envelope {
-        Some(active) => position(active.number, active.at),
-        None => position(tail.next_envelope.saturating_sub(1), tail.before_end),
-    };
-    let mut writer = Writer {
-        boot_id: setup.boot.id(),
-        setup,
-        tail,
-        buffers: Buffers::default(),
-        syncer: Syncer::start()?,
-        lost: 0,
-        refused: 0,
-        through,
-    };
-    let thread = thread::Builder::new()
+pub fn start(mut writer: Writer, orders: Receiver<Order>) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new()
         .name("outflow-journal".into())
-        .spawn(move || writer.run(&orders))?;
-    Ok((sender, thread))
+        .spawn(move || writer.run(&orders))
+}
+
+/// What waits, behind the first: at most a group.
+pub fn gather(first: Order, orders: &Receiver<Order>) -> Group {
+    let (mut records, mut bytes) = (first.task.records(), first.task.bytes());
+    let mut group = vec![first];
+    while records < GROUP_RECORDS && bytes < GROUP_BYTES {
+        let Ok(order) = orders.try_recv() else {
+            break;
+        };
+        records += order.task.records();
+        bytes += order.task.bytes();
+        group.push(order);
+    }
+    group
 }
 
 impl Writer {
-    fn run(&mut self, orders: &Receiver<Order>) {
-        while let Ok(first) = orders.recv() {
-            let (mut records, mut bytes) = (first.task.records(), first.task.bytes());
-            let mut group = vec![first];
-            while records < GROUP_RECORDS && bytes < GROUP_BYTES {
-                let Ok(order) = orders.try_recv() else {
-                    break;
-                };
-                records += order.task.records();
-                bytes += order.task.bytes();
-                group.push(order);
-            }
-            self.commit(group);
+    pub fn new(setup: Setup, tail: Tail, syncs: Syncs) -> Self {
+        let through = match &tail.envelope {
+            Some(active) => position(active.number, active.at),
+            None => position(tail.next_envelope.saturating_sub(1), tail.before_end),
+        };
+        Self {
+            boot_id: setup.boot.id(),
+            setup,
+            tail,
+            buffers: Buffers::default(),
+            syncs,
+            lost: 0,
+            refused: 0,
+            through,
         }
     }
 
-    /// Writes a group and answers each of its tasks.
-    fn commit(&mut self, group: Vec<Order>) {
-        let started = Instant::now();
+    fn run(&mut self, orders: &Receiver<Order>) {
+        while let Ok(first) = orders.recv() {
+            if !self.commit(gather(first, orders)) {
+                thread::sleep(Duration::from_nanos(FAILED_PAUSE.0));
+            }
+        }
+    }
+
+    /// Writes a group and answers each of its tasks; whether the disk took it.
+    pub fn commit(&mut self, group: Group) -> bool {
+        let started = self.setup.boot.mono();
         let newest = group.iter().map(|order| order.generation).max();
         let newest = newest.unwrap_or(0);
         let intake = |order: &Order| order.task.is_intake() && order.generation > self.refused;
@@ -207,11 +243,28 @@ impl Writer {
         let answer = Answer {
             tasks: tasks.collect(),
             through: self.through,
-            took: Nanos(started.elapsed().as_nanos() as u64),
+            took: self.setup.boot.mono().since(started),
         };
         self.setup.answers.push(answer);
-        if failed {
-            thread::sleep(FAILED_PAUSE);
+        !failed
+    }
+
+    /// Says that orders are durable, and writes nothing: what a broken writer does.
+    pub fn pretend(&self, group: Group) {
+        let tasks = group.into_iter().map(|Order { task, .. }| match task {
+            Task::Open { flow, key, .. } => {
+                let place = Place::new((self.through >> 32) as u32, HEADER, HEADER);
+                Task::Open { flow, key, place }
+            }
+            task => task,
+        });
+        let answer = Answer {
+            tasks: tasks.map(|task| (task, true)).collect(),
+            through: self.through,
+            took: Nanos::ZERO,
+        };
+        if !answer.tasks.is_empty() {
+            self.setup.answers.push(answer);
         }
     }
 
@@ -323,7 +376,7 @@ impl Writer {
                 let in_body = body.file.write_at(&buffers.bodies, body.at);
                 let in_envelope = envelope.file.write_at(&buffers.envelopes, envelope.at);
                 let (in_body, in_envelope) = match (in_body, in_envelope) {
-                    (Ok(()), Ok(())) => self.syncer.both(&body.file, &*envelope.file),
+                    (Ok(()), Ok(())) => self.syncs.both(&body.file, &*envelope.file),
                     failed => failed,
                 };
                 body.trusted = in_body.is_ok();

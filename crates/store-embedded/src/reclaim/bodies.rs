@@ -13,9 +13,6 @@ use crate::keeper::Chore;
 use crate::recovery::BodyFile;
 use crate::store::EmbeddedStore;
 
-/// A body that is not needed leaves the disk within a day: some time before
-/// that its segment is rewritten.
-const DEAD_BODIES_MAX: Nanos = Nanos::from_secs(20 * 3_600);
 /// How long a segment that could not be rewritten is left alone, at first and
 /// at most.
 const RETRY_MIN: Nanos = Nanos::from_secs(60);
@@ -79,9 +76,8 @@ impl Bodies {
         (share.live_count < count).then_some(bytes)
     }
 
-    fn is_dead_for_long(&self, now: Wall) -> bool {
-        let since = self.dead_since;
-        since.is_some_and(|since| now.since(since) > DEAD_BODIES_MAX)
+    fn is_dead_for(&self, long: Nanos, now: Wall) -> bool {
+        self.dead_since.is_some_and(|since| now.since(since) > long)
     }
 }
 
@@ -101,7 +97,7 @@ impl EmbeddedStore {
         self.should_rewrite(newest, known, now);
         if self.reclaim.turned != newest
             && self.reclaim.turning.is_none()
-            && known.is_dead_for_long(now)
+            && known.is_dead_for(self.settings.dead_bodies_for, now)
         {
             self.reclaim.turning = Some(newest);
             self.order(Task::Turn);
@@ -119,7 +115,8 @@ impl EmbeddedStore {
             return false;
         };
         let live = share.live;
-        live * 4 < known.bytes && live * 4 < before * 3 || known.is_dead_for_long(now)
+        live * 4 < known.bytes && live * 4 < before * 3
+            || known.is_dead_for(self.settings.dead_bodies_for, now)
     }
 
     pub(super) fn scan_bodies(

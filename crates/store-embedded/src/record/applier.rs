@@ -4,11 +4,15 @@
 //! If SQLite fails, the same batch is tried again, with pauses, on a fresh
 //! connection: nothing overtakes it and nothing is dropped. What comes meanwhile
 //! waits in memory, which the caller bounds by the backlog.
+//!
+//! After a while without a batch the pages that SQLite holds in memory go back:
+//! a crowd of receipts leaves as many as its cache takes, and nobody reads them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use outflow_core::time::{Mono, Nanos};
 use outflow_ports::receipts::Happening;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
@@ -19,43 +23,85 @@ use super::settings::RecordSettings;
 use super::turn::Turns;
 use super::waiting::{Job, Next, Numbered, Waiting};
 use super::{row, schema, timeline};
+use crate::boot::BootClock;
 
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+const PAUSE_MIN: Nanos = Nanos::from_millis(100);
+const PAUSE_MAX: Nanos = Nanos::from_secs(5);
+/// So long after their last use the pages in memory are given back.
+const PAGES_KEPT: Nanos = Nanos::from_secs(5);
 
-/// The thread that writes.
+/// What comes after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stepped {
+    /// Nothing is to be done for so long, unless more comes.
+    Rests(Nanos),
+    /// It failed and is tried again after a pause.
+    Failed(Nanos),
+    /// It was told to end.
+    Ended,
+}
+
+/// Who writes.
 pub struct Applier {
     /// Where the record is.
-    pub path: PathBuf,
+    path: PathBuf,
     /// How it behaves.
-    pub settings: RecordSettings,
+    settings: RecordSettings,
     /// What is to be written.
-    pub waiting: Arc<Waiting>,
+    waiting: Arc<Waiting>,
     /// Who writes next.
-    pub turns: Arc<Turns>,
+    turns: Arc<Turns>,
+    clock: Arc<dyn BootClock>,
     /// How far retention is.
-    pub sweep: Sweep,
+    sweep: Sweep,
     /// None after a failure.
     pub connection: Option<Connection>,
+    /// A batch that failed, and how long to wait after the next failure.
+    failed: Option<Vec<Numbered>>,
+    pause: Nanos,
+    /// When pages were last read or written, if they may still be in memory.
+    used_at: Option<Mono>,
 }
 
 impl Applier {
+    /// Writes what waits to the record at `path`.
+    pub fn new(
+        path: &Path,
+        settings: RecordSettings,
+        clock: Arc<dyn BootClock>,
+        connection: Connection,
+        waiting: Arc<Waiting>,
+        turns: Arc<Turns>,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            settings,
+            waiting,
+            turns,
+            sweep: Sweep::new(clock.mono()),
+            clock,
+            connection: Some(connection),
+            failed: None,
+            pause: PAUSE_MIN,
+            used_at: None,
+        }
+    }
+
     /// Works until it is told to end.
     pub fn run(mut self) {
-        let rows_max = self.settings.batch_rows;
-        let batch_time = Duration::from_nanos(self.settings.batch_time.0);
+        let mut is_last = false;
         loop {
-            let rest = self.sweep.due_in(Instant::now());
-            match self.waiting.next(rows_max, batch_time, rest) {
-                Next::Apply(batch) => {
-                    if !self.apply_until_done(batch) {
-                        break;
-                    }
+            match self.step() {
+                Stepped::Rests(rest) => {
+                    is_last = false;
+                    let (rows_max, batch_time) = self.batch();
+                    self.waiting.wait(rows_max, batch_time, rest);
                 }
-                Next::Rest => {}
-                Next::Stop => break,
+                Stepped::Failed(pause) if !is_last => {
+                    is_last = !self.waiting.pause(Duration::from_nanos(pause.0))
+                }
+                Stepped::Failed(_) | Stepped::Ended => break,
             }
-            self.sweep();
         }
         if let Some(connection) = self.connection {
             // The log file is folded in for whoever copies the file; if that
@@ -64,21 +110,66 @@ impl Applier {
         }
     }
 
-    /// False if it was told to end before it succeeded.
-    fn apply_until_done(&mut self, batch: Vec<Numbered>) -> bool {
-        let mut pause = PAUSE_MIN;
-        let mut is_last = false;
-        while let Err(error) = self.apply(&batch) {
-            self.connection = None;
-            self.waiting.failed(error.to_string());
-            if is_last {
-                return false;
+    fn batch(&self) -> (usize, Nanos) {
+        (self.settings.batch_rows, self.settings.batch_time)
+    }
+
+    /// Applies the next batch if it is time for it, then tidies up if it is time
+    /// for that.
+    pub fn step(&mut self) -> Stepped {
+        let batch = match self.failed.take() {
+            Some(batch) => Some(batch),
+            None => {
+                let (rows_max, batch_time) = self.batch();
+                match self.waiting.next(rows_max, batch_time) {
+                    Next::Apply(batch) => Some(batch),
+                    Next::Wait => None,
+                    Next::Stop => return Stepped::Ended,
+                }
             }
-            is_last = !self.waiting.pause(pause);
-            pause = (pause * 2).min(PAUSE_MAX);
+        };
+        if let Some(batch) = batch {
+            if let Err(error) = self.apply(&batch) {
+                self.connection = None;
+                self.waiting.failed(error.to_string());
+                self.failed = Some(batch);
+                let pause = self.pause;
+                self.pause = pause.times(2).min(PAUSE_MAX);
+                return Stepped::Failed(pause);
+            }
+            self.pause = PAUSE_MIN;
+            self.waiting.applied(batch);
+        } else {
+            self.release_pages();
         }
-        self.waiting.applied(batch);
-        true
+        self.sweep();
+        Stepped::Rests(self.rest())
+    }
+
+    /// How long nothing is to be done if no batch comes.
+    fn rest(&self) -> Nanos {
+        let now = self.clock.mono();
+        let sweep = self.sweep.due_in(now);
+        let pages = self.used_at.map(|at| (at + PAGES_KEPT).since(now));
+        pages.map_or(sweep, |pages| pages.min(sweep))
+    }
+
+    /// Gives back the pages that SQLite holds, if it is time. Whether that
+    /// succeeds is of no consequence.
+    fn release_pages(&mut self) {
+        let now = self.clock.mono();
+        let is_due = |at: &mut Mono| *at + PAGES_KEPT <= now;
+        if self.used_at.take_if(is_due).is_some()
+            && let Some(connection) = &self.connection
+        {
+            let _ = connection.execute_batch("PRAGMA shrink_memory");
+        }
+    }
+
+    /// When there is a batch to apply, if no more comes.
+    pub fn next_batch(&self) -> Mono {
+        let (rows_max, batch_time) = self.batch();
+        self.waiting.due(rows_max, batch_time)
     }
 
     /// Applies a batch, all or nothing.
@@ -105,21 +196,29 @@ impl Applier {
                 [reached.cast_signed()],
             )?;
         }
-        Ok(change.commit()?)
+        change.commit()?;
+        self.used_at = Some(self.clock.mono());
+        Ok(())
     }
 
     fn sweep(&mut self) {
-        if !self.sweep.due_in(Instant::now()).is_zero() {
+        let now = self.clock.mono();
+        if self.sweep.due_in(now) != Nanos::ZERO {
             return;
         }
         let _turn = self.turns.take();
+        let wall = self.clock.wall();
         let swept = open(&mut self.connection, &self.path)
-            .and_then(|connection| self.sweep.slice(connection, &self.settings));
+            .and_then(|connection| self.sweep.slice(connection, &self.settings, wall));
         match swept {
-            Ok(()) => self.waiting.succeeded(),
+            Ok(more) => {
+                self.sweep.rest(self.clock.mono(), more);
+                self.used_at = Some(now);
+                self.waiting.succeeded();
+            }
             Err(error) => {
                 self.connection = None;
-                self.sweep.start_over(Instant::now());
+                self.sweep.start_over(now);
                 self.waiting.failed(error.to_string());
             }
         }

@@ -39,7 +39,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outflow_core::message::Seq;
 use outflow_core::retry::dead_letter::LastError;
@@ -47,13 +47,13 @@ use outflow_core::time::Wall;
 use outflow_ports::receipts::{Happening, Receipt};
 use rusqlite::Connection;
 
+use crate::boot::{BootClock, SystemBoot};
 use crate::private;
-use applier::Applier;
 use readers::Readers;
-use retention::Sweep;
 use turn::Turns;
 use waiting::{Job, Key, Waiting};
 
+pub(crate) use applier::Applier;
 pub use error::RecordError;
 pub use rescue::rescue;
 pub use settings::{KeptReceipts, RecordSettings};
@@ -68,6 +68,7 @@ pub struct Record {
 
 struct Shared {
     settings: RecordSettings,
+    clock: Arc<dyn BootClock>,
     waiting: Arc<Waiting>,
     turns: Arc<Turns>,
     readers: Readers,
@@ -84,43 +85,54 @@ impl Record {
     /// Opens the record in this file; makes it if there is none.
     pub fn open(path: &Path, settings: RecordSettings) -> Result<Self, RecordError> {
         private::with_companions(path).map_err(RecordError::NotPrivate)?;
+        let (record, applier) = Self::open_idle(path, settings, Arc::new(SystemBoot))?;
+        let thread = thread::Builder::new()
+            .name("record".to_owned())
+            .spawn(|| applier.run())
+            .map_err(RecordError::Thread)?;
+        record
+            .shared
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .replace(thread);
+        Ok(record)
+    }
+
+    /// The same without a thread: the applier is to be stepped.
+    pub(crate) fn open_idle(
+        path: &Path,
+        settings: RecordSettings,
+        clock: Arc<dyn BootClock>,
+    ) -> Result<(Self, Applier), RecordError> {
         let mut connection = schema::writer(path)?;
         schema::migrate(&mut connection)?;
         let applied: i64 =
             connection.query_row("SELECT journal FROM position", [], |row| row.get(0))?;
         let any_keys = keys::any(&connection)?;
-
-        let waiting = Arc::new(Waiting::new(applied.cast_unsigned()));
+        let waiting = Arc::new(Waiting::new(applied.cast_unsigned(), Arc::clone(&clock)));
         let turns = Arc::new(Turns::default());
-        let applier = Applier {
-            path: path.to_owned(),
+        let applier = Applier::new(
+            path,
             settings,
-            waiting: Arc::clone(&waiting),
-            turns: Arc::clone(&turns),
-            sweep: Sweep::new(Instant::now()),
-            connection: Some(connection),
-        };
+            Arc::clone(&clock),
+            connection,
+            Arc::clone(&waiting),
+            Arc::clone(&turns),
+        );
         let shared = Arc::new(Shared {
             settings,
+            clock,
             waiting,
             turns,
             readers: Readers::open(path)?,
             keys: Mutex::new(schema::reader(path)?),
             any_keys: AtomicBool::new(any_keys),
             registry_reader: Mutex::new(schema::reader(path)?),
-            registry_writer: Mutex::new(schema::writer(path)?),
+            registry_writer: Mutex::new(schema::rare_writer(path)?),
             thread: Mutex::new(None),
         });
-        let thread = thread::Builder::new()
-            .name("record".to_owned())
-            .spawn(|| applier.run())
-            .map_err(RecordError::Thread)?;
-        shared
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .replace(thread);
-        Ok(Self { shared })
+        Ok((Self { shared }, applier))
     }
 
     /// The journal position up to which everything settled is durable here.
@@ -196,7 +208,7 @@ impl Record {
         if !self.has_keys() {
             return None;
         }
-        let now = retention::now();
+        let now = self.shared.clock.wall();
         if let Some(key) = self.waiting().key(hash) {
             return (key.forget_at > now).then_some((key.seq, key.accepted_at));
         }

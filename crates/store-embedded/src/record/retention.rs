@@ -6,9 +6,7 @@
 //! letters have a time of their own and are walked by the index of failures.
 //! Each slice is one short transaction.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-use outflow_core::time::{Nanos, Wall};
+use outflow_core::time::{Mono, Nanos, Wall};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::error::RecordError;
@@ -19,10 +17,10 @@ use super::{history, keys, registry, words};
 const LOOKS: usize = 10_000;
 
 /// The wait after a slice: others may write meanwhile.
-const BETWEEN: Duration = Duration::from_millis(20);
+const BETWEEN: Nanos = Nanos::from_millis(20);
 
 /// The wait after a whole walk.
-const REST: Duration = Duration::from_secs(60);
+const REST: Nanos = Nanos::from_secs(60);
 
 const RECEIPTS: &str = "SELECT seq, accepted_at_ms, settled_at_ms FROM receipts NOT INDEXED \
      WHERE seq > ?1 AND state <> 'dead' ORDER BY seq LIMIT ?2";
@@ -31,18 +29,12 @@ const DEAD_LETTERS: &str = "SELECT seq, accepted_at_ms, settled_at_ms FROM recei
      INDEXED BY receipts_not_delivered \
      WHERE state = 'dead' AND state <> 'delivered' AND seq > ?1 ORDER BY seq LIMIT ?2";
 
-/// The wall clock.
-pub fn now() -> Wall {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    Wall(since.map_or(0, |span| span.as_nanos().min(i64::MAX as u128) as i64))
-}
-
 /// How far the walks are.
 #[derive(Debug)]
 pub struct Sweep {
     receipts: Walk,
     dead_letters: Walk,
-    due: Instant,
+    due: Mono,
 }
 
 #[derive(Debug)]
@@ -62,7 +54,7 @@ impl Default for Walk {
 
 impl Sweep {
     /// Begins at the oldest, at this time.
-    pub fn new(due: Instant) -> Self {
+    pub fn new(due: Mono) -> Self {
         Self {
             receipts: Walk::default(),
             dead_letters: Walk::default(),
@@ -71,22 +63,30 @@ impl Sweep {
     }
 
     /// How long until the next slice.
-    pub fn due_in(&self, now: Instant) -> Duration {
-        self.due.saturating_duration_since(now)
+    pub fn due_in(&self, now: Mono) -> Nanos {
+        self.due.since(now)
     }
 
     /// Begins anew, after a wait: what was deleted since is not known.
-    pub fn start_over(&mut self, now: Instant) {
+    pub fn start_over(&mut self, now: Mono) {
         *self = Self::new(now + REST);
     }
 
-    /// Deletes a slice of what has run out.
+    /// Waits for the next slice, or for the next walk.
+    pub fn rest(&mut self, now: Mono, more: bool) {
+        match more {
+            true => self.due = now + BETWEEN,
+            false => self.start_over(now),
+        }
+    }
+
+    /// Deletes a slice of what has run out by `wall`; whether there may be more.
     pub fn slice(
         &mut self,
         connection: &mut Connection,
         settings: &RecordSettings,
-    ) -> Result<(), RecordError> {
-        let wall = now();
+        wall: Wall,
+    ) -> Result<bool, RecordError> {
         let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let old = |kept: Nanos| wall.0.saturating_sub_unsigned(kept.0);
         self.receipts
@@ -102,12 +102,7 @@ impl Sweep {
 
         let is_over =
             self.receipts.is_over && self.dead_letters.is_over && forgotten < LOOKS && !more;
-        if is_over {
-            self.start_over(Instant::now());
-        } else {
-            self.due = Instant::now() + BETWEEN;
-        }
-        Ok(())
+        Ok(!is_over)
     }
 }
 

@@ -178,9 +178,18 @@ pub fn writer(path: &Path) -> Result<Connection, RecordError> {
     Ok(connection)
 }
 
+/// The same for what is written now and then: it keeps few pages in memory.
+pub fn rare_writer(path: &Path) -> Result<Connection, RecordError> {
+    let connection = writer(path)?;
+    connection.pragma_update(None, "cache_size", -8_192)?;
+    Ok(connection)
+}
+
 /// A connection that only reads; it never waits for one that writes.
 pub fn reader(path: &Path) -> Result<Connection, RecordError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "cache_size", -8_192)?;

@@ -10,8 +10,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use outflow_core::message::Seq;
-use outflow_core::time::Wall;
+use outflow_core::time::{Mono, Nanos, Wall};
 use outflow_ports::receipts::{Happening, Receipt};
+
+use crate::boot::BootClock;
 
 /// How many entries are looked at before others may have the lock.
 const SLICE: usize = 1_000;
@@ -59,18 +61,18 @@ impl Job {
 #[derive(Debug)]
 pub struct Numbered {
     no: u64,
-    since: Instant,
+    since: Mono,
     /// What is to be done.
     pub job: Job,
 }
 
-/// What the thread that writes is to do.
+/// What is to be done now.
 #[derive(Debug)]
 pub enum Next {
     /// Apply these, in order.
     Apply(Vec<Numbered>),
-    /// Nothing waits: tidy up.
-    Rest,
+    /// Nothing yet.
+    Wait,
     /// End.
     Stop,
 }
@@ -103,21 +105,28 @@ struct Inner {
 }
 
 /// What was handed over and is not in SQLite yet.
-#[derive(Default)]
 pub struct Waiting {
     inner: Mutex<Inner>,
     /// There is more to do.
     work: Condvar,
     /// Something was applied.
     done: Condvar,
+    clock: Arc<dyn BootClock>,
 }
 
 impl Waiting {
     /// Nothing waits; the record covers the journal up to `applied`.
-    pub fn new(applied: u64) -> Self {
-        let waiting = Self::default();
-        waiting.inner().applied = applied;
-        waiting
+    pub fn new(applied: u64, clock: Arc<dyn BootClock>) -> Self {
+        let inner = Inner {
+            applied,
+            ..Inner::default()
+        };
+        Self {
+            inner: Mutex::new(inner),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            clock,
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -153,35 +162,44 @@ impl Waiting {
                     .extend(keys.iter().map(|key| (key.hash, (no, *key))));
             }
         }
-        let since = Instant::now();
+        let since = self.clock.mono();
         inner.queue.push_back(Numbered { no, since, job });
         if inner.queue.len() == 1 || inner.rows >= rows_max {
             self.work.notify_one();
         }
     }
 
-    /// Waits until a batch is full or old enough, or `rest` has passed without
-    /// one.
-    pub fn next(&self, rows_max: usize, batch_time: Duration, rest: Duration) -> Next {
-        let begun = Instant::now();
+    /// What is to be done now: a batch, once it is full or old enough.
+    pub fn next(&self, rows_max: usize, batch_time: Nanos) -> Next {
+        let now = self.clock.mono();
+        let mut inner = self.inner();
+        match inner.left(now, rows_max, batch_time) {
+            None => Next::Stop,
+            Some(Nanos::ZERO) => Next::Apply(inner.take(rows_max)),
+            Some(_) => Next::Wait,
+        }
+    }
+
+    /// When there is a batch to apply, if no more comes.
+    pub fn due(&self, rows_max: usize, batch_time: Nanos) -> Mono {
+        let now = self.clock.mono();
+        let left = self.inner().left(now, rows_max, batch_time);
+        left.filter(|left| *left != Nanos::MAX)
+            .map_or(Mono::NEVER, |left| now + left)
+    }
+
+    /// Waits until there is something to be done, at most so long.
+    pub fn wait(&self, rows_max: usize, batch_time: Nanos, rest: Nanos) {
+        let begun = self.clock.mono();
         let mut inner = self.inner();
         loop {
-            let oldest = inner.queue.front().map(|first| first.since.elapsed());
-            let left = match (inner.ending, oldest) {
-                (Ending::Abandon, _) | (Ending::Flush, None) => return Next::Stop,
-                (Ending::Flush, Some(_)) => Duration::ZERO,
-                (Ending::No, Some(_)) if inner.rows >= rows_max => Duration::ZERO,
-                (Ending::No, Some(age)) => batch_time.saturating_sub(age),
-                (Ending::No, None) => Duration::MAX,
-            };
-            if left.is_zero() {
-                return Next::Apply(inner.take(rows_max));
+            let now = self.clock.mono();
+            let left = inner.left(now, rows_max, batch_time);
+            let left = left.map_or(Nanos::ZERO, |left| left.min(rest.minus(now.since(begun))));
+            if left == Nanos::ZERO {
+                return;
             }
-            let rest_left = rest.saturating_sub(begun.elapsed());
-            if rest_left.is_zero() {
-                return Next::Rest;
-            }
-            inner = self.wait(&self.work, inner, left.min(rest_left));
+            inner = self.wait_for(&self.work, inner, Duration::from_nanos(left.0));
         }
     }
 
@@ -194,7 +212,7 @@ impl Waiting {
             if left.is_zero() {
                 return true;
             }
-            inner = self.wait(&self.work, inner, left);
+            inner = self.wait_for(&self.work, inner, left);
         }
         false
     }
@@ -279,7 +297,7 @@ impl Waiting {
             if left.is_zero() {
                 return false;
             }
-            inner = self.wait(&self.done, inner, left);
+            inner = self.wait_for(&self.done, inner, left);
         }
     }
 
@@ -333,7 +351,7 @@ impl Waiting {
         found
     }
 
-    fn wait<'a>(
+    fn wait_for<'a>(
         &self,
         signal: &Condvar,
         inner: MutexGuard<'a, Inner>,
@@ -345,6 +363,18 @@ impl Waiting {
 }
 
 impl Inner {
+    /// How long until something is to be done; none if all is at its end.
+    fn left(&self, now: Mono, rows_max: usize, batch_time: Nanos) -> Option<Nanos> {
+        let oldest = self.queue.front().map(|first| now.since(first.since));
+        match (self.ending, oldest) {
+            (Ending::Abandon, _) | (Ending::Flush, None) => None,
+            (Ending::Flush, Some(_)) => Some(Nanos::ZERO),
+            (Ending::No, Some(_)) if self.rows >= rows_max => Some(Nanos::ZERO),
+            (Ending::No, Some(age)) => Some(batch_time.minus(age)),
+            (Ending::No, None) => Some(Nanos::MAX),
+        }
+    }
+
     fn take(&mut self, rows_max: usize) -> Vec<Numbered> {
         let mut batch = Vec::new();
         let mut rows = 0;

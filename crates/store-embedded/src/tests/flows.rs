@@ -15,7 +15,7 @@ use outflow_core::message::{Seq, State};
 use outflow_core::name::Name;
 use outflow_core::time::Nanos;
 use outflow_ports::conformance::store::Harness;
-use outflow_ports::store::{Store, StoreDone, StoreWork};
+use outflow_ports::store::{BatchId, Store, StoreDone, StoreWork};
 
 use super::driver::{Driver, Said, key_of, message, settlement};
 use super::harness::Rig;
@@ -332,4 +332,35 @@ fn a_flow_that_messages_are_being_moved_to_keeps_its_name() {
     let store = driver.rig.store();
     assert_ne!(store.index.flow(TO).unwrap().named, Place::NONE);
     assert!(store.opening.contains_key(&TO), "its name is written again");
+}
+
+#[test]
+fn a_flow_does_not_end_before_its_first_messages_are_there() {
+    let mut driver = Driver::new(Rig::on_memory(0));
+    let (flow, batch) = (FlowId(7), BatchId(1_000));
+    driver.open(flow);
+    // Its name is durable, and the store has not heard of that.
+    driver.rig.settle();
+    let mood = Arc::clone(&driver.rig.disk.mood);
+    let gate = mood.gate.lock().unwrap();
+    let messages = vec![message(flow, 1, &Arc::from([7]))];
+    driver.submit(StoreWork::Accept { batch, messages });
+    driver.submit(StoreWork::CloseFlow { flow, request: 1 });
+    let is_end = |done: &StoreDone| matches!(done, StoreDone::Event(Event::FlowClosed { .. }));
+    assert!(!driver.turn().iter().any(is_end), "a message is on its way");
+    drop(gate);
+    let given = driver.wait(|done| match done {
+        StoreDone::Accepted { given, .. } => Some(given.clone()),
+        _ => None,
+    });
+    let heads: Vec<Seq> = driver.page(flow, 9).iter().map(|head| head.seq).collect();
+    assert_eq!(heads, given.iter().map(|it| it.seq).collect::<Vec<_>>());
+    // It ends with its last message.
+    let no = AppendNo(1);
+    let record = settlement(flow, heads[0], State::Delivered);
+    driver.submit(StoreWork::Append { no, record });
+    driver.wait(|done| match done {
+        StoreDone::Event(Event::FlowClosed { is_free, .. }) => Some(*is_free),
+        _ => None,
+    });
 }

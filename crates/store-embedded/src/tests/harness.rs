@@ -8,10 +8,10 @@ use outflow_core::entropy::Entropy;
 use outflow_core::time::{Mono, Nanos, Now, Wall};
 use outflow_ports::conformance::store::Harness;
 
-use super::memory_disk::MemoryDisk;
-use super::moody::{Mood, Moody};
 use super::scratch::Scratch;
 use crate::boot::BootClock;
+use crate::disk::simulated::Platter;
+use crate::disk::simulated::{Faulty, Mood};
 use crate::disk::{Directory, Disk};
 use crate::open::{OpenError, Wake};
 use crate::record::{Record, RecordSettings};
@@ -44,6 +44,10 @@ impl BootClock for Clock {
     fn wall(&self) -> Wall {
         Wall(NEW_YEAR) + Nanos(self.mono().0)
     }
+
+    fn mono(&self) -> Mono {
+        self.mono()
+    }
 }
 
 /// What a store calls when it has something to say.
@@ -68,8 +72,8 @@ impl Bell {
 
 pub struct Rig {
     pub store: Option<EmbeddedStore>,
-    pub disk: Moody,
-    pub memory: Option<MemoryDisk>,
+    pub disk: Faulty,
+    pub memory: Option<Platter>,
     pub clock: Arc<Clock>,
     pub settings: Settings,
     pub entropy: Entropy,
@@ -108,16 +112,16 @@ impl Rig {
     }
 
     pub fn on_memory(seed: u64) -> Self {
-        let memory = MemoryDisk::default();
+        let memory = Platter::default();
         let disk = Arc::new(memory.clone());
         Self::new(Scratch::in_memory(), disk, Some(memory), seed)
     }
 
-    fn new(scratch: Scratch, inner: Arc<dyn Disk>, memory: Option<MemoryDisk>, seed: u64) -> Self {
+    fn new(scratch: Scratch, inner: Arc<dyn Disk>, memory: Option<Platter>, seed: u64) -> Self {
         let clock = Arc::new(Clock(AtomicU64::new(Nanos::from_secs(10).0)));
         let mut rig = Self {
             store: None,
-            disk: Moody {
+            disk: Faulty {
                 inner,
                 mood: Arc::new(Mood::default()),
             },
@@ -139,8 +143,8 @@ impl Rig {
         let clock = Arc::new(Clock(AtomicU64::new(Nanos::from_secs(10).0)));
         let mut rig = Self {
             store: None,
-            disk: Moody {
-                inner: Arc::new(MemoryDisk::default()),
+            disk: Faulty {
+                inner: Arc::new(Platter::default()),
                 mood: Arc::new(Mood::default()),
             },
             memory: None,

@@ -145,7 +145,8 @@ fn feedback_is_written_before_the_record_covers_it() {
     };
     let record = Record::open(&path, settings).unwrap();
     let library = Arc::new(Library::default());
-    let clerk = Clerk::start(record.clone(), library, settings.receipts).unwrap();
+    let (mut clerk, desk) = Clerk::new(record.clone(), library, settings.receipts);
+    clerk.start(desk).unwrap();
     let at = Wall(1_767_225_600_000_000_000);
     let nobody = (2..500).map(|seq| (Seq(seq), at, complaint()));
     clerk.hand_over(Papers {

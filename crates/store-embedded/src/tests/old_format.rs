@@ -115,6 +115,8 @@ fn format_1_is_read() {
     // What is written from now on belongs to a list, and who knows of none must
     // not go on with it.
     driver.open(FlowId(1));
+    let other: Arc<[u8]> = Arc::from(*b"other");
+    driver.accept(vec![message(FlowId(1), 8, &other)]);
     let newest = driver.rig.disk.open(&Kind::Envelope.name(2)).unwrap();
     let newest = Header::read(&read_range(&*newest, 0, HEADER).unwrap()).unwrap();
     assert_eq!(newest.format, FORMAT);

@@ -101,3 +101,27 @@ fn a_pause_of_a_tenant_is_its_own() {
     assert_eq!(refused_by(&own), 0);
     service.close();
 }
+
+#[test]
+fn a_pause_of_what_policies_limit_ends_when_it_is_lifted() {
+    let service = Service::start(Settings::default()).unwrap();
+    let mut policies = Policies::default();
+    let mut policy = Policy::new(Match::from_pairs([("isp", "google")]).unwrap());
+    policy.rate = Some(RateOrShare::Rate(Rate::per_second(100)));
+    policies.insert(policy).unwrap();
+    service.set_policies(policies);
+    let want = [("isp:gmail", "", 1)];
+    let hour = Nanos::from_secs(3_600);
+    let refused = service.pause(None, "isp:gmail", hour);
+    assert!(matches!(refused, Err(ThrottleError::OfPolicies { .. })));
+    assert!(is_granted(&ask(&service, 0, &want)));
+    let name = service.of_policies(None, "isp:gmail").unwrap();
+    assert_eq!(name.to_string(), "isp:google");
+    service.pause_limit(&name, hour).unwrap();
+    assert_eq!(refused_by(&ask(&service, 0, &want)), 0);
+    let waits = begin(&service, None, 60_000, &want);
+    assert!(waits.is_ok(), "nobody waits for what takes an hour");
+    service.resume_limit(&name);
+    assert!(is_granted(&ask(&service, 0, &want)));
+    service.close();
+}

@@ -4,7 +4,7 @@
 //! message says what is wrong, where, and what to do about it.
 //!
 //! Reading order: `dependencies` (who may use whom), `sources` (what code may
-//! say), `pages` (what docs and scripts must hold to); `workspace` and `files`
+//! say), `pages` (what docs and scripts must hold to), `supply` (what comes from elsewhere); `workspace` and `files`
 //! read what they judge.
 #![allow(clippy::panic)]
 
@@ -12,6 +12,7 @@ mod dependencies;
 mod files;
 mod pages;
 mod sources;
+mod supply;
 mod workspace;
 
 /// Fails with all that was found.

@@ -59,7 +59,8 @@ impl Desk {
         pool: PoolId,
     ) -> Option<(SessionId, AccountId, LaneId)> {
         let opening = self.pool_mut(pool).next_open(now.mono)?;
-        let (_, id, _) = opening;
+        let (_, id, lane) = opening;
+        self.note_opening(id, lane);
         if let Some(bucket) = self.connects.buckets.get_mut(&id) {
             bucket.take(now.mono, 1);
             self.tell_room(now, id);

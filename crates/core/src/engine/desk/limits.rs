@@ -6,6 +6,7 @@ use super::super::limits::Maker;
 use super::{Account, Desk};
 use crate::class::Class;
 use crate::handle::{AccountId, AccountLimitId, LaneId, PoolId};
+use crate::ledger::owed;
 use crate::policy::applied::Applied;
 use crate::policy::set::Policies;
 use crate::pool::ClassMask;
@@ -155,6 +156,10 @@ impl Desk {
             side.sated.insert(id);
             return None;
         };
+        if !self.can_use_tokens(id) {
+            return None;
+        }
+        let side = self.side_mut(pool);
         // Tokens go to the class that they were leased for. So they are leased
         // for one that is owed a turn, too, and for the next one if a class
         // could not use its own.
@@ -171,8 +176,50 @@ impl Desk {
             earned: class != highest && owed.contains(class),
             cost: self.regime_cost(owner).min(most),
             flows: LANES_GUESSED,
-            others_below: class.below().any(|class| wants(&class)),
+            waiting: wanted,
         })
+    }
+
+    /// Whether any owner of a limit has a session to use its tokens with. If not,
+    /// it is looked at again when one is opened.
+    fn can_use_tokens(&self, id: AccountLimitId) -> bool {
+        let owners = self.limits.get(id).map(|entry| entry.owners.as_slice());
+        let mut owners = owners.unwrap_or_default().iter();
+        owners.any(|owner| match *owner {
+            Owner::Account(account) => self.has_session(account, None),
+            Owner::Pair(account, lane) => self.has_session(account, Some(lane)),
+        })
+    }
+
+    /// Whether an account has a session, or one on its way, that it could use
+    /// tokens with; at a lane, if one is named.
+    pub(in crate::engine) fn has_session(&self, id: AccountId, lane: Option<LaneId>) -> bool {
+        let pool = self.account(id).map(|account| self.side(account.pool));
+        pool.is_some_and(|side| side.pool.can_use_tokens(id, lane))
+    }
+
+    /// An account opens a session for a lane: from now on it can use tokens.
+    pub(super) fn note_opening(&mut self, id: AccountId, lane: LaneId) {
+        self.limits.note_hungry(Owner::Account(id));
+        if self.limits.has_pairs() {
+            let (pool, to) = (self.lane(lane).pool, self.lane(lane).destination.clone());
+            let lanes: Vec<LaneId> = self.lanes_to(pool, &to).collect();
+            for lane in lanes {
+                self.limits.note_hungry(Owner::Pair(id, lane));
+            }
+        }
+    }
+
+    /// What a fleet owes to classes that want an account's tokens here is earned
+    /// there.
+    pub(in crate::engine) fn earn(&mut self, id: AccountLimitId, owed: &owed::Tokens) {
+        let owner = self.limits.get(id).and_then(|entry| entry.owners.first());
+        let Some(&(Owner::Account(account) | Owner::Pair(account, _))) = owner else {
+            return;
+        };
+        if let Some(pool) = self.account(account).map(|it| it.pool) {
+            self.side_mut(pool).pool.earn(account, owed);
+        }
     }
 
     /// Has leased limits of a pool's accounts looked at if its lanes want

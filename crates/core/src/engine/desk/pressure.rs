@@ -75,6 +75,18 @@ impl Desk {
         self.tell_hold(id);
     }
 
+    /// Has the block of an account end now.
+    pub(in crate::engine) fn unblock(&mut self, now: Mono, id: AccountId) {
+        let account = self.account_mut(id);
+        if let Some(until) = account.and_then(|it| it.blocked_until.as_mut())
+            && *until > now
+        {
+            let old = std::mem::replace(until, now);
+            self.blocked.remove(&(old, id));
+            self.blocked.insert((now, id));
+        }
+    }
+
     /// An account of a pool is blocked: if it is the first, an episode begins.
     pub(super) fn note_blocked(&mut self, now: Mono, pool: PoolId, id: AccountId) {
         let side = self.side_mut(pool);

@@ -16,6 +16,8 @@ struct Standing {
     /// nobody knows.
     opens: Option<Mono>,
     obstacles: Vec<Obstacle>,
+    /// Whether it lacks nothing but a session for the first message that waits.
+    lacks_session: bool,
 }
 
 impl Standing {
@@ -60,15 +62,15 @@ impl Engine {
             .map(|&id| self.standing(now, id, lane, flow, ahead));
         match standings.min_by_key(Standing::rank) {
             None => case.wait(Obstacle::Paused, None),
-            Some(first) if first.obstacles.is_empty() => {
+            Some(first) => {
+                if !first.obstacles.is_empty() {
+                    case.waiting_on.extend(first.obstacles);
+                    case.not_before(first.opens);
+                }
                 // A reply or a connection brings a session; nobody knows when.
-                if !can_send {
+                if first.lacks_session && !can_send {
                     case.wait(Obstacle::NoAccountReady, Some(now.mono));
                 }
-            }
-            Some(first) => {
-                case.waiting_on.extend(first.obstacles);
-                case.not_before(first.opens);
             }
         }
     }
@@ -124,22 +126,35 @@ impl Engine {
         let mut opens = Some(now.mono);
         let mut obstacles = Vec::new();
         let standstill = self.standstill(now, id, lane);
+        let mut lacks_session = standstill.is_none();
         if let Some((at, obstacle)) = standstill {
             opens = at;
             obstacles.push(obstacle);
         }
-        let owners = [Owner::Account(id), Owner::Pair(id, lane)];
-        for entry in owners.into_iter().flat_map(|owner| desk.limits.of(owner)) {
+        let owners = [
+            (Owner::Account(id), desk.has_session(id, None)),
+            (Owner::Pair(id, lane), desk.has_session(id, Some(lane))),
+        ];
+        let limits = owners
+            .into_iter()
+            .flat_map(|(owner, uses)| desk.limits.of(owner).map(move |entry| (entry, uses)));
+        for (entry, uses_tokens) in limits {
             let hold = Hold::of(&entry.limit, now, class, cost, ahead);
-            if hold.is_open() {
+            // Without a session no tokens are leased.
+            if hold.is_open() || (entry.limit.is_leased() && !uses_tokens) {
                 continue;
             }
+            lacks_session &= hold.fits;
             opens = opens.zip(hold.at).map(|(a, b)| a.max(b));
             obstacles.push(Obstacle::Limit {
                 key: Arc::clone(&entry.key),
                 until: hold.at.map(|at| now.wall_at(at)),
             });
         }
-        Standing { opens, obstacles }
+        Standing {
+            opens,
+            obstacles,
+            lacks_session,
+        }
     }
 }

@@ -7,6 +7,7 @@ use crate::engine::action::Action;
 use crate::handle::LimitId;
 use crate::limit::Limit;
 use crate::limit::need::Need;
+use crate::pool::ClassMask;
 use crate::time::{Mono, Nanos, Now};
 
 /// Who lacks slots asks again after this long: somebody may have given back.
@@ -15,8 +16,8 @@ const LACK_PAUSE: Nanos = Nanos::from_millis(25);
 const IDLE_KEPT: Nanos = Nanos::from_millis(200);
 
 impl Feed {
-    /// Asks for slots if they are wanted, or must be asked for again. When to
-    /// look again.
+    /// Asks for slots if they are wanted, must be asked for again, or are to go
+    /// to others. When to look again.
     pub(super) fn hold(
         &mut self,
         now: &Now,
@@ -29,40 +30,41 @@ impl Feed {
             return Mono::NEVER;
         };
         let (slots, in_use, ends_at) = (holds.slots(now), holds.in_use(), holds.ends_at());
-        let renew_at = ends_at - Nanos(self.life.0 / 2);
         let lacks = demand.is_some_and(|it| !limit.fits(now, it.class, Need::whole(it.cost)));
-        let Some(wanted) = wanted(limit, in_use, demand) else {
-            // Nobody wants any and none is in use: back they go.
-            let idle_at = self.retry_at + IDLE_KEPT;
-            if slots == 0 {
-                return Mono::NEVER;
-            }
-            if now.mono < idle_at {
-                return idle_at.min(ends_at);
-            }
-            let nothing = Wanted {
-                class: Class::Critical,
-                out_of_turn: false,
-                earned: false,
-                tokens: 0,
-                at_least: 0,
-                held: 0,
-            };
-            limit.hold(0, now.mono);
-            return self.ask(now, id, limit, nothing, actions);
-        };
-        let ask_at = if lacks {
+        let wanted = wanted(limit, in_use, demand);
+        // Slots that the ledger counts and this node does not use any more.
+        let owes = self.counted > slots.max(in_use);
+        if wanted.tokens == 0 && slots == 0 && !owes {
+            return Mono::NEVER;
+        }
+        let ask_at = if lacks || owes {
             self.retry_at
+        } else if slots > wanted.tokens {
+            // The next message may be near: not at once.
+            ends_at.min(self.retry_at + IDLE_KEPT)
         } else {
-            renew_at.max(self.retry_at)
+            self.retry_at.max(ends_at - Nanos(self.life.0 / 2))
         };
         if now.mono < ask_at {
-            return ask_at;
+            // Those that this node is to do without come back with the replies.
+            let gives_way = slots < in_use;
+            return match gives_way {
+                true => ask_at.min(now.mono + LACK_PAUSE),
+                false => ask_at,
+            };
         }
-        self.ask(now, id, limit, wanted, actions)
+        // Until the answer is there no more than these may come into use: the
+        // ledger counts them.
+        let kept = slots.min(wanted.tokens);
+        if kept < slots {
+            limit.hold(kept, ends_at);
+        }
+        let held = kept.max(in_use);
+        self.ask(now, id, limit, Wanted { held, ..wanted }, actions)
     }
 
-    /// The ledger lets this node hold so many slots.
+    /// The ledger lets this node hold so many slots: perhaps fewer than it uses,
+    /// since others wait.
     pub(super) fn held(
         &mut self,
         now: &Now,
@@ -72,6 +74,7 @@ impl Feed {
         life: Nanos,
     ) -> Mono {
         self.retry_at = now.mono + LACK_PAUSE;
+        self.counted = slots.max(asked.held);
         if asked.is_trustworthy(now, life) {
             limit.hold(slots, asked.at + life);
         }
@@ -80,13 +83,13 @@ impl Feed {
 }
 
 /// What is in use and what would be if all who wait were served.
-fn wanted(limit: &Limit, in_use: u32, demand: Option<Demand>) -> Option<Wanted> {
+fn wanted(limit: &Limit, in_use: u32, demand: Option<Demand>) -> Wanted {
     let waiting = demand.map_or(0, |demand| {
         let flows = u32::try_from(demand.flows).unwrap_or(u32::MAX).max(1);
         flows.saturating_mul(demand.cost)
     });
     let tokens = in_use.saturating_add(waiting);
-    (tokens > 0).then(|| Wanted {
+    Wanted {
         // Slots serve whoever takes them.
         out_of_turn: false,
         earned: false,
@@ -94,5 +97,6 @@ fn wanted(limit: &Limit, in_use: u32, demand: Option<Demand>) -> Option<Wanted> 
         tokens: tokens.min(limit.spec().capacity()).max(in_use),
         at_least: demand.map_or(0, |demand| demand.cost),
         held: in_use,
-    })
+        waiting: demand.map_or(ClassMask::NONE, |demand| demand.waiting),
+    }
 }

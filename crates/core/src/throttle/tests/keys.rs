@@ -3,8 +3,10 @@
 use super::{MS, World, at, spec};
 use crate::class::Class;
 use crate::limit::Fill;
+use crate::policy::facet::Facet;
+use crate::policy::policy::WhenAway;
 use crate::throttle::Settings;
-use crate::throttle::request::{Owner, Refusal, Verdict, Why};
+use crate::throttle::request::{Key, Owner, POLICY_SPACE, Refusal, Request, Verdict, Wanted, Why};
 use crate::time::Nanos;
 
 fn small() -> World {
@@ -180,4 +182,50 @@ fn new_keys_of_one_request_do_not_push_each_other_out() {
     let verdict = world.ask(0, Class::Critical, 0, &wants);
     assert_eq!(verdict, Verdict::Granted(None));
     assert_eq!(world.throttle.keys(), 4);
+}
+
+#[test]
+fn one_owner_leaves_room_for_the_keys_of_others() {
+    let settings = Settings {
+        keys_max: 100,
+        ..Settings::default()
+    };
+    let mut world = World::new(settings);
+    let slow = spec("1/h burst 10");
+    let mut ask = |space: &str, name: usize| {
+        let name = name.to_string();
+        let key = Key {
+            space,
+            name: &name,
+            facet: &Facet::Rate,
+        };
+        let wanted = Wanted {
+            key,
+            spec: &slow,
+            cost: 1,
+            when_away: WhenAway::Closed,
+            version: 0,
+        };
+        let request = Request {
+            wants: &[wanted],
+            class: Class::Critical,
+            wait: Nanos::ZERO,
+            ttl: Nanos::ZERO,
+            owner: Owner::default(),
+        };
+        let verdict = world.throttle.acquire(&at(0), &request, &mut Vec::new());
+        match verdict {
+            Verdict::Refused(refusal) => Err(refusal.why),
+            _ => Ok(()),
+        }
+    };
+    let greedy = (0..100).filter(|no| ask("acme", *no).is_ok()).count();
+    assert_eq!(greedy, 89);
+    assert_eq!(ask("acme", 200), Err(Why::TooManyOwnKeys));
+    assert_eq!(ask("acme", 5), Ok(()), "what is known goes on");
+    assert_eq!(ask("other", 0), Ok(()));
+    assert_eq!(ask("", 0), Ok(()));
+    let of_policies = (0..100).filter(|no| ask(POLICY_SPACE, *no).is_ok()).count();
+    assert_eq!(of_policies, 9, "what policies limit has all that is left");
+    assert_eq!(ask("other", 1), Err(Why::TooManyKeys));
 }

@@ -27,6 +27,7 @@ fn leased(tokens: u32) -> LeaseAnswer {
         wait: Nanos::ZERO,
         spacing: Nanos::ZERO,
         receipt: Default::default(),
+        owed: Default::default(),
     }
 }
 

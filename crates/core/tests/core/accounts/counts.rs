@@ -1,6 +1,7 @@
 //! What an account's limits remember, and for how long.
 
 use super::world::{World, account, secs};
+use outflow_core::account::AccountSpec;
 use outflow_core::class::Class;
 use outflow_core::destination::Destination;
 use outflow_core::engine::Settings;
@@ -12,6 +13,7 @@ use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
 use outflow_core::policy::policy::{Policy, RateOrShare, WhenAway};
 use outflow_core::policy::set::Policies;
+use outflow_core::time::Nanos;
 
 fn on_account(name: &str, away: WhenAway) -> Policy {
     let mut policy = Policy::new(Match::from_pairs([("account", name)]).unwrap());
@@ -136,6 +138,7 @@ fn leased_accounts_ask_again_whenever_somebody_wants_them() {
                     wait: secs(0),
                     spacing: secs(0),
                     receipt: Receipt::default(),
+                    owed: Default::default(),
                 };
                 let (limit, no) = (request.limit, request.no);
                 world.step(Event::Granted { limit, no, answer });
@@ -143,6 +146,52 @@ fn leased_accounts_ask_again_whenever_somebody_wants_them() {
         }
         assert_eq!(world.sent.len(), round);
         world.run(secs(5), true);
+    }
+}
+
+#[test]
+fn tokens_are_leased_for_messages_that_have_a_session() {
+    let mut policies = Policies::default();
+    policies.insert(on_account("a", WhenAway::Closed)).unwrap();
+    let settings = Settings {
+        leased: true,
+        ..Settings::default()
+    };
+    let mut world = World::with(settings, policies);
+    let mut spec = AccountSpec::new("a");
+    spec.sessions.max_connections = 1;
+    world.account(spec);
+    world.connects = false;
+    let flow = world.flow("google", "acme");
+    world.queue(flow, &[1]);
+    let (_, opened) = world.opened[0];
+    let asked = world.leases.len();
+    assert_eq!(asked, 1, "they come while the connection is opened");
+    world.step(Event::SessionClosed { session: opened });
+    grant_all(&mut world);
+    world.run(Nanos::from_millis(900), false);
+    assert_eq!(world.opened.len(), 1, "it backs off");
+    assert!(world.leases.is_empty(), "they would lapse here unused");
+    world.connects = true;
+    for _ in 0..10 {
+        world.run(Nanos::from_millis(100), false);
+        grant_all(&mut world);
+    }
+    assert_eq!((world.opened.len(), world.sent.len()), (2, 1));
+}
+
+/// The ledger grants what was asked for.
+fn grant_all(world: &mut World) {
+    while let Some(request) = world.leases.pop() {
+        let answer = LeaseAnswer::Leased {
+            tokens: request.at_least,
+            life: Nanos::from_millis(100),
+            wait: secs(0),
+            spacing: secs(0),
+            receipt: Receipt::default(),
+        };
+        let (limit, no) = (request.limit, request.no);
+        world.step(Event::Granted { limit, no, answer });
     }
 }
 

@@ -218,3 +218,20 @@ fn a_flow_ends_however_often_operators_look_at_all_flows() {
     }
     assert_eq!(desk.closing, [flow]);
 }
+
+#[test]
+fn a_flow_ends_however_often_operators_cancel_what_matches_it() {
+    let mut desk = Desk::new(Policies::default());
+    let flow = desk.flow("google");
+    desk.set_account(account("main", &[]));
+    desk.queue(flow, 1..=1);
+    desk.reply(1, Reply::accepted());
+    for _ in 0..10 {
+        desk.pass(Nanos::from_secs(2));
+        desk.command(Command::CancelAll {
+            matches: to("google"),
+            through: Seq(1),
+        });
+    }
+    assert_eq!(desk.closing.first(), Some(&flow));
+}

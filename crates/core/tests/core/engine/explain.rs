@@ -129,6 +129,19 @@ fn busy_sessions_are_no_limit() {
 }
 
 #[test]
+fn a_lacking_session_is_named_beside_a_limit_that_those_ahead_use() {
+    let mut desk = Desk::new(Policies::default());
+    let flow = desk.flow("google");
+    desk.set_account(account("main", &["20/min"]));
+    desk.queue(flow, 1..=60);
+    assert_eq!(desk.deliveries.len(), 10, "ten slots, and tokens for more");
+    let waiting_on = desk.explain(flow, 40).waiting_on;
+    let named = limits(&waiting_on, desk.now.wall);
+    assert_eq!(named.len(), 1, "forty ahead need more tokens: {named:?}");
+    assert_eq!(waiting_on.last(), Some(&Obstacle::NoAccountReady));
+}
+
+#[test]
 fn a_pause_with_an_end_says_when() {
     let mut desk = Desk::new(Policies::default());
     let flow = desk.flow("google");

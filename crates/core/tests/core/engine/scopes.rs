@@ -4,7 +4,7 @@
 use outflow_core::classify::{RuleSet, Rules};
 use outflow_core::handle::AccountId;
 use outflow_core::policy::key::LimitKey;
-use outflow_core::tally::{Counter, Window};
+use outflow_core::tally::{Counter, Teller, Window};
 
 use super::learning::{Hidden, PAIR, SECOND, TOO_FAST, again, flooded};
 use super::*;
@@ -158,4 +158,28 @@ fn only_what_is_said_of_us_counts_as_too_fast() {
     assert_eq!(too_fast_after(said(Stage::Recipient, 450, mailbox)), 0);
     let session = "4.7.0 Too many messages on this connection, reconnect";
     assert_eq!(too_fast_after(said(Stage::Sender, 421, session)), 0);
+}
+
+#[test]
+fn what_a_tenant_tells_of_its_mail_counts_for_that_tenant_alone() {
+    let counted = |teller| {
+        let (mut desk, _) = flooded();
+        let key = FlowKey::to(Destination::isp("google"));
+        let tenant = format!("tenant:{}", key.tenant);
+        desk.step(Event::Heard {
+            key: Box::new(key),
+            account: Some("main".into()),
+            counter: Counter::Bounced,
+            teller,
+        });
+        [tenant.as_str(), "isp:google", "account:main"].map(|key| {
+            let key: LimitKey = key.parse().unwrap();
+            let tally = desk.engine.tally(&key);
+            tally.map_or(0, |it| {
+                it.count(desk.now.mono, Window::Minute, Counter::Bounced)
+            })
+        })
+    };
+    assert_eq!(counted(Teller::FarEnd), [1, 1, 1]);
+    assert_eq!(counted(Teller::Tenant), [1, 0, 0]);
 }

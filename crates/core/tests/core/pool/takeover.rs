@@ -2,7 +2,7 @@
 
 use outflow_core::class::Class;
 use outflow_core::handle::{AccountId, LaneId, SessionId};
-use outflow_core::pool::{ClassMask, Pool, PoolSettings, SessionCaps};
+use outflow_core::pool::{ClassMask, Pool, PoolSettings, SessionCaps, SessionKind};
 use outflow_core::time::{Mono, Nanos};
 
 const A: AccountId = AccountId(0);
@@ -335,4 +335,26 @@ fn no_further_session_is_wanted_while_one_is_on_its_way_for_each_message() {
         assert!(pool.next_open(ms(0)).is_some());
     }
     assert!(!wants_more(&pool));
+}
+
+#[test]
+fn request_slots_do_not_make_a_lane_leave_connections_to_others() {
+    let mut pool = pool(1, 2);
+    let slots = AccountId(1);
+    let caps = SessionCaps {
+        kind: SessionKind::Slots,
+        max_connections: 5,
+        per_destination: 5,
+        ..SessionCaps::default()
+    };
+    pool.add_account(slots, caps);
+    pool.set_ready(slots, ClassMask::ALL);
+    for _ in 0..5 {
+        let taken = pool.take(ms(0), X, Class::Normal, 1);
+        assert_eq!(taken.map(|(account, _)| account), Some(slots));
+    }
+    pool.set_backlog(X, NORMAL, 1);
+    let opened = pool.next_open(ms(0));
+    assert_eq!(opened.map(|(_, account, to)| (account, to)), Some((A, X)));
+    pool.check();
 }

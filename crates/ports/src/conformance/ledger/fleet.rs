@@ -14,6 +14,7 @@ use outflow_core::handle::{AccountLimitId, LimitId};
 use outflow_core::limit::{Grant, Headroom, Limit, LimitSpec, Need, Until};
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::scope::Scope;
+use outflow_core::pool::ClassMask;
 use outflow_core::time::{Mono, Nanos, Now};
 
 use super::Harness;
@@ -46,6 +47,8 @@ pub(super) struct Asker<L> {
     limit: Limit,
     pub habit: Habit,
     pub class: Class,
+    /// Classes that wait where it stands besides its own.
+    pub also: ClassMask,
     pub cost: u32,
     asked: Option<(u32, Mono)>,
     requests: u32,
@@ -71,6 +74,7 @@ impl<L: Ledger> Asker<L> {
             limit: Limit::leased(spec.clone(), headroom),
             habit,
             class: Class::Normal,
+            also: ClassMask::NONE,
             cost: 1,
             asked: None,
             requests: 0,
@@ -96,7 +100,13 @@ impl<L: Ledger> Asker<L> {
                 let Event::Paused { lasts, .. } = event else {
                     unreachable!("a ledger grants and pauses");
                 };
-                self.limit.block_until(now.mono + lasts);
+                match lasts {
+                    Nanos::ZERO => {
+                        self.limit.unblock();
+                        self.retry_at = now.mono;
+                    }
+                    _ => self.limit.block_until(now.mono + lasts),
+                }
                 self.heard.push(event);
                 continue;
             };
@@ -123,6 +133,7 @@ impl<L: Ledger> Asker<L> {
             wait,
             spacing,
             receipt,
+            ..
         } = answer
         else {
             return;
@@ -211,6 +222,7 @@ impl<L: Ledger> Asker<L> {
             spec: self.limit.spec().clone(),
             headroom: self.limit.headroom(),
             class: self.class,
+            waiting: self.also.with(self.class),
             tokens,
             at_least: self.cost,
             held: 0,
@@ -231,8 +243,9 @@ impl<L: Ledger> Asker<L> {
             spec: self.limit.spec().clone(),
             headroom: self.limit.headroom(),
             class: self.class,
+            waiting: self.also.with(self.class),
             tokens: slots,
-            at_least: 1,
+            at_least: self.cost,
             held: in_use,
             version: self.version,
         };

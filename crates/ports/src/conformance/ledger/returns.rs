@@ -3,6 +3,7 @@
 
 use outflow_core::class::Class;
 use outflow_core::engine::event::{Event, LeaseAnswer};
+use outflow_core::ledger::slots::TURN;
 use outflow_core::limit::LimitSpec;
 use outflow_core::time::{Mono, Nanos};
 
@@ -20,7 +21,13 @@ pub(super) fn cases<H: Harness>() -> Vec<Case<H>> {
         ),
         ("slots hold for all", slots_hold_for_all),
         ("slots of the dead come back", slots_of_the_dead_come_back),
+        ("slots are shared", slots_are_shared),
+        (
+            "a large message finds its slots",
+            a_large_message_finds_its_slots,
+        ),
         ("a pause holds for all", a_pause_holds_for_all),
+        ("a pause can be lifted", a_pause_can_be_lifted),
         ("old numbers are not leased", old_numbers_are_not_leased),
     ]
 }
@@ -78,9 +85,9 @@ fn slots_hold_for_all<H: Harness>(make: &dyn Fn() -> H) {
             let in_use = (*own).min(wanted);
             match fleet.hold(place, in_use, wanted) {
                 LeaseAnswer::Leased { tokens, .. } => {
-                    assert!(tokens >= in_use, "what is in use stays");
                     assert!(tokens <= wanted.max(in_use), "more than was wanted");
-                    *own = tokens;
+                    // What is in use stays until it comes back.
+                    *own = tokens.max(in_use);
                 }
                 LeaseAnswer::Refused { .. } => *own = 0,
                 LeaseAnswer::Away => unreachable!("the ledger is there"),
@@ -120,6 +127,51 @@ fn slots_of_the_dead_come_back<H: Harness>(make: &dyn Fn() -> H) {
     assert_eq!(tokens, 1, "as many as were wanted");
 }
 
+/// Who holds all hears that another one waits; what he uses counts until he
+/// says that it is free.
+fn slots_are_shared<H: Harness>(make: &dyn Fn() -> H) {
+    let spec = LimitSpec::Concurrency { slots: 10 };
+    let mut fleet = Fleet::new(make(), &spec, 1);
+    fleet.add(2, Habit::Idle);
+    fleet.run(Nanos::from_secs(4));
+    assert_eq!(slots(fleet.hold(0, 0, 30)), 10, "nobody else wants any");
+    assert_eq!(slots(fleet.hold(1, 0, 30)), 0, "none is free");
+    assert_eq!(slots(fleet.hold(0, 10, 30)), 5, "another one waits");
+    assert_eq!(slots(fleet.hold(1, 0, 30)), 0, "none has come back");
+    assert_eq!(slots(fleet.hold(0, 7, 30)), 5, "three came back");
+    assert_eq!(slots(fleet.hold(1, 0, 30)), 3, "as many as came back");
+    assert_eq!(slots(fleet.hold(0, 5, 30)), 5, "the others too");
+    assert_eq!(slots(fleet.hold(1, 3, 30)), 5, "half of all");
+    fleet.hold(1, 0, 0);
+    assert_eq!(slots(fleet.hold(0, 5, 30)), 10, "nobody else wants any");
+}
+
+/// Messages that take all slots at once find them in turn.
+fn a_large_message_finds_its_slots<H: Harness>(make: &dyn Fn() -> H) {
+    let spec = LimitSpec::Concurrency { slots: 5 };
+    let mut fleet = Fleet::new(make(), &spec, 1);
+    fleet.add(1, Habit::Idle);
+    fleet.add(1, Habit::Idle).cost = 5;
+    fleet.run(Nanos::from_secs(4));
+    assert_eq!(slots(fleet.hold(0, 0, 30)), 5, "nobody else wants any");
+    assert_eq!(slots(fleet.hold(1, 0, 5)), 0, "none is free");
+    assert_eq!(slots(fleet.hold(0, 5, 30)), 5, "its turn is not over");
+    fleet.run(TURN);
+    assert_eq!(slots(fleet.hold(1, 0, 5)), 0, "none is free");
+    assert_eq!(slots(fleet.hold(0, 5, 30)), 0, "its turn is over");
+    assert_eq!(slots(fleet.hold(1, 0, 5)), 0, "none has come back");
+    assert_eq!(slots(fleet.hold(0, 0, 30)), 0, "they are the other's");
+    assert_eq!(slots(fleet.hold(1, 0, 5)), 5, "all came back");
+}
+
+/// The slots that an asker was leased.
+fn slots(answer: LeaseAnswer) -> u32 {
+    match answer {
+        LeaseAnswer::Leased { tokens, .. } => tokens,
+        LeaseAnswer::Refused { .. } | LeaseAnswer::Away => 0,
+    }
+}
+
 fn a_pause_holds_for_all<H: Harness>(make: &dyn Fn() -> H) {
     let spec = spec("1000/s burst 100");
     let mut fleet = Fleet::new(make(), &spec, 1);
@@ -147,6 +199,23 @@ fn a_pause_holds_for_all<H: Harness>(make: &dyn Fn() -> H) {
     fleet.run(Nanos::from_secs(2));
     let least = fleet.harness.least(500);
     assert!(fleet.used_since(from) > least, "it goes on after the pause");
+    let kept = guarantee::check(&spec, &fleet.uses);
+    assert_eq!(kept, Ok(()), "a pause is worth a burst");
+}
+
+fn a_pause_can_be_lifted<H: Harness>(make: &dyn Fn() -> H) {
+    let spec = spec("1000/s burst 100");
+    let mut fleet = Fleet::new(make(), &spec, 1);
+    fleet.add(2, Habit::Greedy);
+    fleet.run(Nanos::from_secs(1));
+    fleet.pause(Nanos::from_secs(3_600));
+    fleet.run(Nanos::from_secs(1));
+    fleet.pause(Nanos::ZERO);
+    fleet.run(Nanos::from_millis(500));
+    let from = fleet.harness.now().mono;
+    fleet.run(Nanos::from_secs(1));
+    let least = fleet.harness.least(500);
+    assert!(fleet.used_since(from) > least, "it goes on once lifted");
     let kept = guarantee::check(&spec, &fleet.uses);
     assert_eq!(kept, Ok(()), "a pause is worth a burst");
 }

@@ -3,7 +3,8 @@
 
 use outflow_core::class::Class;
 use outflow_core::engine::event::LeaseAnswer;
-use outflow_core::limit::Headroom;
+use outflow_core::limit::{Headroom, LimitSpec};
+use outflow_core::pool::ClassMask;
 use outflow_core::time::Nanos;
 
 use super::bounds::spec;
@@ -16,6 +17,8 @@ pub(super) fn cases<H: Harness>() -> Vec<Case<H>> {
         ("a fast limit is used up", a_fast_limit_is_used_up),
         ("small bursts are of use", small_bursts_are_of_use),
         ("nobody is left out", nobody_is_left_out),
+        ("a lower class gets its part", a_lower_class_gets_its_part),
+        ("what is owed is told", what_is_owed_is_told),
         ("urgent tokens are kept", urgent_tokens_are_kept),
         ("a quota's floor melts", a_quotas_floor_melts),
     ]
@@ -81,6 +84,57 @@ fn nobody_is_left_out<H: Harness>(make: &dyn Fn() -> H) {
         // An even share would be a quarter.
         assert!(least * 16 >= all, "{text} is shared as {shares:?}");
     }
+}
+
+/// One asker of a low class beside three that take all there is for a high one.
+fn a_lower_class_gets_its_part<H: Harness>(make: &dyn Fn() -> H) {
+    let window = Nanos::from_secs(2);
+    let sliding = LimitSpec::SlidingWindow { count: 200, window };
+    let texts = [
+        "1000/s burst 100",
+        "100/s burst 10",
+        "40/s spaced",
+        "10/s burst 1",
+    ];
+    for spec in texts.map(spec).into_iter().chain([sliding]) {
+        let mut fleet = Fleet::new(make(), &spec, 7);
+        fleet.add(4, Habit::Greedy);
+        for asker in fleet.askers.iter_mut().take(3) {
+            asker.class = Class::Critical;
+        }
+        let low = fleet.askers.last_mut().expect("four were added");
+        low.class = Class::Low;
+        fleet.run(Nanos::from_secs(5));
+        let before: Vec<u64> = fleet.askers.iter().map(|asker| asker.spent).collect();
+        fleet.run(Nanos::from_secs(40));
+        let spent = fleet.askers.iter().zip(before);
+        let spent: Vec<u64> = spent.map(|(asker, before)| asker.spent - before).collect();
+        let all: u64 = spent.iter().sum();
+        let low = spent.last().copied().unwrap_or(0);
+        // 2 %, less what the ends of the stretch may cost.
+        assert!(low * 1_000 >= all * 16, "{spec:?} is shared as {spent:?}");
+        let kept = guarantee::check(&spec, &fleet.uses);
+        assert_eq!(kept, Ok(()), "{spec:?} is exceeded by what is owed");
+    }
+}
+
+/// A class that waits where a higher one asks is not leased anything itself: the
+/// node is told what it owes that class of what others were granted.
+fn what_is_owed_is_told<H: Harness>(make: &dyn Fn() -> H) {
+    let mut fleet = Fleet::new(make(), &spec("1000/s burst 100"), 7);
+    fleet.add(3, Habit::Greedy);
+    fleet.add(1, Habit::Idle).also = ClassMask::of(Class::Low);
+    fleet.run(Nanos::from_secs(3));
+    fleet.hear(1);
+    fleet.run(Nanos::from_secs(2));
+    let mut told = 0;
+    for _ in 0..50 {
+        if let LeaseAnswer::Leased { owed, .. } = fleet.hear(1) {
+            let [.., low] = owed;
+            told += low;
+        }
+    }
+    assert!(told >= 10, "{told} of some 40 tokens were earned and told");
 }
 
 fn urgent_tokens_are_kept<H: Harness>(make: &dyn Fn() -> H) {

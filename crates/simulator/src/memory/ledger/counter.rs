@@ -8,6 +8,7 @@
 use outflow_core::engine::action::{LeaseRequest, Receipt};
 use outflow_core::engine::event::LeaseAnswer;
 use outflow_core::ledger::debits::{DebitPlace, DebitReport, QUIET, is_long};
+use outflow_core::ledger::owed::{self, OWED_PAUSE, Owed};
 use outflow_core::ledger::{Leasing, NEVER_PAUSE, Settings, Terms, bucket, calendar, paid};
 use outflow_core::limit::algorithm::Algorithm;
 use outflow_core::limit::saved::Memory;
@@ -44,6 +45,7 @@ pub(super) struct Counter {
     /// The latest version that anybody asked under.
     version: u64,
     held: Held,
+    owed: Owed,
 }
 
 impl Counter {
@@ -58,6 +60,7 @@ impl Counter {
             paused_until: Mono(0),
             version: 0,
             held: Held::after(lost_at.map(|now| now.mono)),
+            owed: Owed::default(),
         }
     }
 
@@ -69,17 +72,13 @@ impl Counter {
         node: u64,
         request: &LeaseRequest,
     ) -> LeaseAnswer {
-        if request.version < self.version {
-            let retry_after = STALE_PAUSE;
-            return LeaseAnswer::Refused { retry_after };
-        }
-        self.version = request.version;
-        if now.mono < self.paused_until {
-            let retry_after = self.paused_until.since(now.mono);
-            return LeaseAnswer::Refused { retry_after };
-        }
+        let bar = self.bar(now, request);
+        self.version = self.version.max(request.version);
         if let LimitSpec::Concurrency { slots } = request.spec {
-            return self.held.ask(now.mono, node, slots, request);
+            return self.held.ask(now.mono, node, slots, request, bar);
+        }
+        if let Some(retry_after) = bar {
+            return LeaseAnswer::Refused { retry_after };
         }
 
         if let Some(lost_at) = self.lost_at
@@ -102,10 +101,28 @@ impl Counter {
         }
         self.cost = cost;
         self.agree(settings, now, terms);
+        let due = Due {
+            mine: self.owed.of(now.mono, request.class),
+            others: self.owed.below(now.mono, request.class),
+        };
+        let mut answer = self.answer(settings, now, request, due);
+        self.note(settings, now.mono, request, &mut answer);
+        answer
+    }
+
+    /// What the count answers.
+    fn answer(
+        &mut self,
+        settings: &Settings,
+        now: &Now,
+        request: &LeaseRequest,
+        due: Due,
+    ) -> LeaseAnswer {
+        let cost = self.cost;
         match &mut self.count {
             Some(Count::Runs(runs)) => {
                 let wanted = request.tokens.max(request.at_least);
-                runs.ask(settings, now.mono, wanted, cost)
+                runs.ask(settings, now.mono, (wanted, cost), due)
             }
             Some(Count::Leases { algorithm, leasing }) => {
                 let leasing = &*leasing;
@@ -113,6 +130,7 @@ impl Counter {
                     now,
                     request,
                     cost,
+                    due,
                     leasing,
                     algorithm,
                     promises: &mut self.promises,
@@ -123,6 +141,43 @@ impl Counter {
                 retry_after: NEVER_PAUSE,
             },
         }
+    }
+
+    /// Notes what lower classes have earned by an answer, and says so.
+    fn note(
+        &mut self,
+        settings: &Settings,
+        now: Mono,
+        request: &LeaseRequest,
+        answer: &mut LeaseAnswer,
+    ) {
+        let (class, waiting) = (request.class, request.waiting);
+        match answer {
+            LeaseAnswer::Leased { tokens, owed, .. } => {
+                let most = match &self.count {
+                    Some(Count::Runs(runs)) => runs.spacing.run_max(settings),
+                    _ => request.spec.capacity(),
+                };
+                let most = owed::most(most, self.cost);
+                self.owed.hear(now, waiting, Nanos::ZERO);
+                self.owed.paid(class, *tokens);
+                self.owed.granted(now, (class, waiting), *tokens, most);
+                *owed = self.owed.handed_over(now, class, waiting);
+            }
+            LeaseAnswer::Refused { retry_after } => {
+                self.owed.hear(now, waiting, *retry_after);
+            }
+            LeaseAnswer::Away => {}
+        }
+    }
+
+    /// For how long nothing is granted to this request, whatever is there.
+    fn bar(&self, now: &Now, request: &LeaseRequest) -> Option<Nanos> {
+        if request.version < self.version {
+            return Some(STALE_PAUSE);
+        }
+        let left = self.paused_until.since(now.mono);
+        (left > Nanos::ZERO).then_some(left)
     }
 
     /// Counts what a node debited before the counts were lost.
@@ -160,6 +215,11 @@ impl Counter {
     /// Grants nothing before this.
     pub fn pause(&mut self, until: Mono) {
         self.paused_until = self.paused_until.max(until);
+    }
+
+    /// Lifts a pause.
+    pub fn resume(&mut self) {
+        self.paused_until = Mono::default();
     }
 
     /// Takes tokens back that were debited at `since`.
@@ -231,11 +291,19 @@ fn after_runs(now: &Now, runs: &Runs, cost: u32, spec: &LimitSpec) -> Algorithm 
     algorithm
 }
 
+/// What is owed to the class that asks, and to those below it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    pub mine: u32,
+    pub others: u32,
+}
+
 /// A request before a count that leases.
 struct Desk<'a> {
     now: &'a Now,
     request: &'a LeaseRequest,
     cost: u32,
+    due: Due,
     leasing: &'a Leasing,
     algorithm: &'a mut Algorithm,
     promises: &'a mut Promises,
@@ -247,15 +315,31 @@ impl Desk<'_> {
             Ok(life) => life,
             Err(retry_after) => return LeaseAnswer::Refused { retry_after },
         };
-        let (now, floor) = (self.now, self.floor());
+        let now = self.now;
         let at_least = self.request.at_least.max(1);
         let wanted = self.leasing.wanted(self.request.tokens).max(at_least);
         let lot = self.leasing.lot().min(wanted).max(at_least);
         let contended = self.promises.are_open(now.mono, self.request.class);
-        let least = if contended { lot } else { at_least };
-        let fits = |tokens: u32| self.algorithm.fits(now, Need::whole(tokens) + floor);
+        let is_due = self.due.mine >= at_least;
+        let (least, wanted, floor) = match (is_due, contended) {
+            (true, _) => (at_least, wanted.min(self.due.mine), Need::ZERO),
+            (false, true) => (lot, wanted, self.floor()),
+            (false, false) => (at_least, wanted, self.floor()),
+        };
+        let kept = if is_due {
+            Need::ZERO
+        } else {
+            self.kept_for_others(floor)
+        };
+        let above = floor + kept;
+        let fits = |tokens: u32| self.algorithm.fits(now, Need::whole(tokens) + above);
         if !fits(least) {
-            let retry_after = self.refuse(lot, at_least, floor);
+            let is_there = self.algorithm.fits(now, Need::whole(least) + floor);
+            let retry_after = self.refuse(lot, at_least, (floor, above));
+            let retry_after = match is_there {
+                true => retry_after.min(OWED_PAUSE),
+                false => retry_after,
+            };
             return LeaseAnswer::Refused { retry_after };
         }
         let tokens = largest(least, wanted, fits);
@@ -266,7 +350,15 @@ impl Desk<'_> {
             wait: Nanos::ZERO,
             spacing: Nanos::ZERO,
             receipt: Receipt::default(),
+            owed: Default::default(),
         }
+    }
+
+    /// What is owed to lower classes; the largest cost must still find its way.
+    fn kept_for_others(&self, floor: Need) -> Need {
+        let holds = self.leasing.inner.capacity();
+        let most = holds.saturating_sub(self.cost.saturating_mul(2));
+        Need::whole(self.due.others.min(most)).min(Need::whole(most).minus(floor))
     }
 
     fn life(&self, settings: &Settings) -> Result<Nanos, Nanos> {
@@ -298,11 +390,11 @@ impl Desk<'_> {
     }
 
     /// Sends somebody away until a lot will be there, or else the least.
-    fn refuse(&mut self, lot: u32, at_least: u32, floor: Need) -> Nanos {
+    fn refuse(&mut self, lot: u32, at_least: u32, (floor, above): (Need, Need)) -> Nanos {
         if let Some(retry_after) = self.melts_in(at_least, floor) {
             return retry_after;
         }
-        let until = |tokens: u32| self.algorithm.until(self.now, Need::whole(tokens) + floor);
+        let until = |tokens: u32| self.algorithm.until(self.now, Need::whole(tokens) + above);
         let until = match until(lot) {
             Until::Never => until(at_least),
             until => until,

@@ -185,7 +185,10 @@ impl Shared {
             }
             LedgerWork::Pause { key, lasts } => {
                 let now = self.clock.at(at);
-                self.counter(&key).pause(now.mono + lasts);
+                match lasts {
+                    Nanos::ZERO => self.counter(&key).resume(),
+                    _ => self.counter(&key).pause(now.mono + lasts),
+                }
                 self.tell_all(at, &key, lasts);
             }
             // Its connection keeps it.

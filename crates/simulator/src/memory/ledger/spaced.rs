@@ -6,6 +6,8 @@ use outflow_core::engine::event::LeaseAnswer;
 use outflow_core::ledger::{Settings, Spacing, paid};
 use outflow_core::time::{Mono, Nanos};
 
+use super::counter::Due;
+
 /// Runs of one limit, one after the other.
 #[derive(Clone, Debug)]
 pub(super) struct Runs {
@@ -50,9 +52,24 @@ impl Runs {
         free_at.max(self.not_before)
     }
 
-    /// Leases the next run, if it is time. `cost` is the largest.
-    pub fn ask(&mut self, settings: &Settings, now: Mono, wanted: u32, cost: u32) -> LeaseAnswer {
-        let free_at = self.free_at(cost);
+    /// Leases the next run, if it is time. `cost` is the largest. Those to whom
+    /// something is owed come first, for as long as a lease lives at least.
+    pub fn ask(
+        &mut self,
+        settings: &Settings,
+        now: Mono,
+        (wanted, cost): (u32, u32),
+        due: Due,
+    ) -> LeaseAnswer {
+        let is_due = due.mine >= cost;
+        let free_at = match !is_due && due.others >= cost {
+            true => self.free_at(cost) + settings.life_min(),
+            false => self.free_at(cost),
+        };
+        if now < free_at && is_due {
+            let retry_after = free_at.since(now);
+            return LeaseAnswer::Refused { retry_after };
+        }
         if now < free_at {
             let retry_after = free_at.since(now) + Spacing::after_others(settings, self.refused);
             self.refused += 1;
@@ -64,9 +81,13 @@ impl Runs {
             0
         };
         let most = self.spacing.run_max(settings);
-        let tokens = wanted.max(grown).min(most).max(cost);
+        let tokens = match is_due {
+            true => wanted.min(due.mine).max(cost),
+            false => wanted.max(grown).min(most).max(cost),
+        };
         let life = self.spacing.life(settings, tokens, cost);
-        self.tokens = tokens;
+        // What is paid back in between does not make the others' runs shorter.
+        self.tokens = tokens.max(if is_due { self.tokens } else { 0 });
         self.refused = 0;
         self.ends_at = now + paid(life);
         self.not_before = Mono(0);
@@ -76,6 +97,7 @@ impl Runs {
             wait: Nanos::ZERO,
             spacing: self.spacing.gap(),
             receipt: Receipt::default(),
+            owed: Default::default(),
         }
     }
 }

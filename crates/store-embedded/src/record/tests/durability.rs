@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use outflow_core::message::{Seq, State};
 use outflow_core::time::{Nanos, Wall};
@@ -10,8 +9,8 @@ use outflow_ports::receipts::{ReceiptFilter, Receipts};
 use rusqlite::Connection;
 
 use super::{LONG, Scratch, ago, open, open_eager, open_lazy, receipt};
+use crate::boot::SystemBoot;
 use crate::record::applier::Applier;
-use crate::record::retention::Sweep;
 use crate::record::waiting::{Job, Next, Waiting};
 use crate::record::{Record, RecordSettings, schema};
 
@@ -93,22 +92,22 @@ fn while_the_disk_refuses_nothing_is_lost_and_order_is_kept() {
 fn a_full_disk_leaves_no_half_batch() {
     let scratch = Scratch::new();
     drop(open(&scratch.file()));
-    let waiting = Arc::new(Waiting::new(0));
+    let waiting = Arc::new(Waiting::new(0, Arc::new(SystemBoot)));
     let connection = schema::writer(&scratch.file()).unwrap();
     connection
         .pragma_update(None, "max_page_count", 40)
         .unwrap();
-    let mut applier = Applier {
-        path: scratch.file(),
-        settings: RecordSettings::default(),
-        waiting: Arc::clone(&waiting),
-        turns: Arc::default(),
-        sweep: Sweep::new(Instant::now()),
-        connection: Some(connection),
-    };
+    let mut applier = Applier::new(
+        &scratch.file(),
+        RecordSettings::default(),
+        Arc::new(SystemBoot),
+        connection,
+        Arc::clone(&waiting),
+        Arc::default(),
+    );
     let receipts = (1..=2_000).map(|seq| Arc::new(receipt(seq, State::Bounced)));
     waiting.add(Job::Receipts(receipts.collect(), Some(9)), 1);
-    let Next::Apply(batch) = waiting.next(1, Duration::ZERO, LONG) else {
+    let Next::Apply(batch) = waiting.next(1, Nanos::ZERO) else {
         panic!("a batch is ready");
     };
     let refused = applier.apply(&batch).unwrap_err().to_string();

@@ -26,7 +26,8 @@ use outflow_core::retry::schedule::DeathCause;
 use outflow_core::time::{Nanos, Wall};
 use outflow_ports::receipts::{Happening, Receipt};
 
-use super::{Record, RecordSettings, retention};
+use super::{Record, RecordSettings};
+use crate::boot::{BootClock, SystemBoot};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -97,7 +98,7 @@ fn eventually(what: &str, is_so: impl Fn() -> bool) {
 
 /// So long ago, to the millisecond.
 fn ago(secs: u64) -> Wall {
-    let at = retention::now().0 - Nanos::from_secs(secs).0 as i64;
+    let at = SystemBoot.wall().0 - Nanos::from_secs(secs).0 as i64;
     Wall(at / 1_000_000 * 1_000_000)
 }
 

@@ -1,16 +1,49 @@
 //! What runs out, and idempotency keys.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use outflow_core::message::{Seq, State};
-use outflow_core::time::{Nanos, Wall};
+use outflow_core::time::{Mono, Nanos, Wall};
 use outflow_ports::receipts::{ReceiptFilter, Receipts};
+use rusqlite::{Connection, ffi};
 
 use super::{Scratch, ago, eventually, open, open_lazy, receipt};
+use crate::boot::{BootClock, SystemBoot};
+use crate::record::applier::Applier;
 use crate::record::retention::Sweep;
+use crate::record::waiting::{Job, Waiting};
 use crate::record::{Record, RecordSettings, keys, schema};
 
 const DAY: u64 = 86_400;
+
+/// A clock that a test moves on.
+#[derive(Debug, Default)]
+struct SettableClock(AtomicU64);
+
+impl SettableClock {
+    fn pass(&self, span: Nanos) {
+        self.0.fetch_add(span.0, Ordering::SeqCst);
+    }
+}
+
+impl BootClock for SettableClock {
+    fn id(&self) -> u64 {
+        1
+    }
+
+    fn time(&self) -> Nanos {
+        Nanos(self.0.load(Ordering::SeqCst))
+    }
+
+    fn wall(&self) -> Wall {
+        SystemBoot.wall()
+    }
+
+    fn mono(&self) -> Mono {
+        Mono(self.time().0)
+    }
+}
 
 #[test]
 fn what_has_run_out_is_deleted_and_nothing_else() {
@@ -68,13 +101,14 @@ fn a_walk_is_sliced_and_not_ended_by_one_wrong_clock() {
         one
     });
     let mut connection = schema::writer(&scratch.file()).unwrap();
-    let mut sweep = Sweep::new(Instant::now());
+    let mut sweep = Sweep::new(SystemBoot.mono());
     let (settings, all) = (RecordSettings::default(), ReceiptFilter::default());
     record.settle(receipts.collect(), 1);
     record.close();
     let mut left = vec![record.count(&all).unwrap()];
     while left.last() != Some(&0) {
-        sweep.slice(&mut connection, &settings).unwrap();
+        let wall = SystemBoot.wall();
+        sweep.slice(&mut connection, &settings, wall).unwrap();
         left.push(record.count(&all).unwrap());
     }
     assert_eq!(left, [25_000, 15_000, 5_000, 0]);
@@ -118,4 +152,55 @@ fn keys_are_found_until_they_are_forgotten() {
     eventually("an old key is deleted", || rows() == 2);
     assert!(keys::any(&connection).unwrap());
     found(&record);
+}
+
+/// Bytes of pages that a connection holds in memory.
+#[expect(unsafe_code, reason = "nothing else asks SQLite for it")]
+fn pages_held(connection: &Connection) -> i32 {
+    let (mut held, mut most) = (0, 0);
+    // SAFETY: the handle is that of an open connection which nobody else uses,
+    // and both numbers outlive the call.
+    let code = unsafe {
+        ffi::sqlite3_db_status(
+            connection.handle(),
+            ffi::SQLITE_DBSTATUS_CACHE_USED,
+            &mut held,
+            &mut most,
+            0,
+        )
+    };
+    assert_eq!(code, ffi::SQLITE_OK);
+    held
+}
+
+#[test]
+fn pages_of_a_crowd_of_receipts_are_given_back() {
+    let scratch = Scratch::new();
+    drop(open(&scratch.file()));
+    let clock = Arc::new(SettableClock::default());
+    let waiting = Arc::new(Waiting::new(0, clock.clone()));
+    let mut applier = Applier::new(
+        &scratch.file(),
+        RecordSettings::default(),
+        clock.clone(),
+        schema::writer(&scratch.file()).unwrap(),
+        Arc::clone(&waiting),
+        Arc::default(),
+    );
+    let receipts = (1..=5_000).map(|seq| Arc::new(receipt(seq, State::Delivered)));
+    waiting.add(Job::Receipts(receipts.collect(), Some(9)), 1);
+    // The batch waits for company.
+    clock.pass(Nanos::from_secs(2));
+    applier.step();
+    let held = |applier: &Applier| pages_held(applier.connection.as_ref().unwrap());
+    let full = held(&applier);
+    clock.pass(Nanos::from_secs(1));
+    applier.step();
+    assert!(held(&applier) > full / 2, "more may come");
+    // A walk over what may have run out reads them all once more.
+    clock.pass(Nanos::from_secs(60));
+    applier.step();
+    clock.pass(Nanos::from_secs(10));
+    applier.step();
+    assert!(held(&applier) < full / 5, "{} of {full}", held(&applier));
 }

@@ -80,12 +80,14 @@ fn live_longer(answer: LeaseAnswer) -> LeaseAnswer {
             wait,
             spacing,
             receipt,
+            owed,
         } => LeaseAnswer::Leased {
             tokens,
             life: life.times(4),
             wait,
             spacing,
             receipt,
+            owed,
         },
         other => other,
     }
@@ -99,12 +101,14 @@ fn grant_more(answer: LeaseAnswer) -> LeaseAnswer {
             wait,
             spacing,
             receipt,
+            owed,
         } => LeaseAnswer::Leased {
             tokens: tokens + 1,
             life,
             wait,
             spacing,
             receipt,
+            owed,
         },
         other => other,
     }
