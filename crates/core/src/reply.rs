@@ -70,6 +70,12 @@ pub enum Reply {
     /// The answer after the message was handed over was lost: it may or may
     /// not have been taken.
     Uncertain,
+    /// What was stored of the message does not hold: nothing was sent, and
+    /// nothing ever can be.
+    Damaged {
+        /// What is wrong with it, in a few words.
+        text: Cow<'static, str>,
+    },
 }
 
 impl Reply {
@@ -122,6 +128,7 @@ impl fmt::Display for Reply {
             }
             Self::Network { text, .. } => f.write_str(text),
             Self::Uncertain => f.write_str("nobody knows why"),
+            Self::Damaged { text } => f.write_str(text),
         }
     }
 }

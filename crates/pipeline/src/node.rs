@@ -112,6 +112,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Node<S, L, T, R> {
         } else {
             Start::Again {
                 limits: recovered.limits,
+                counts_lost_at: recovered.counts_lost_at,
                 holds: recovered.holds,
                 adapted: recovered.adapted,
                 downtime: recovered.downtime,

@@ -255,7 +255,7 @@ impl Observer {
         };
         let (code, enhanced) = match reply {
             Reply::Said { code, enhanced, .. } => (Some(*code), *enhanced),
-            Reply::Network { .. } | Reply::Uncertain => (None, None),
+            Reply::Network { .. } | Reply::Uncertain | Reply::Damaged { .. } => (None, None),
         };
         self.answered.push_back(Answered {
             delivery,

@@ -17,8 +17,14 @@ pub struct Parcel {
 
 /// Why a parcel cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the content of a message cannot be read: {0}")]
-pub struct ParcelError(pub String);
+pub enum ParcelError {
+    /// Not now; perhaps later.
+    #[error("the content of a message cannot be read: {0}")]
+    Unread(String),
+    /// What was stored does not hold, or is gone: never.
+    #[error("the stored content of a message is damaged: {0}")]
+    Damaged(String),
+}
 
 /// Reads parcels, from any thread.
 pub trait ParcelSource: Send + Sync {

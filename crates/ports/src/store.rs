@@ -120,6 +120,9 @@ pub struct Recovered {
     pub adapted: BTreeMap<LimitKey, Lore>,
     /// How long the process was away since its last record, at least.
     pub downtime: Nanos,
+    /// When counts of limits were lost, if they were: a limit over a time that
+    /// is not among `limits` may have been used up since that time before.
+    pub counts_lost_at: Option<Wall>,
     /// Whether this is the first start.
     pub fresh: bool,
 }

@@ -16,7 +16,7 @@ use crate::journal::entry;
 use crate::journal::files::{Files, gone_or};
 use crate::journal::frame::{self, frame_bytes};
 use crate::journal::place::Place;
-use crate::journal::segment::{HEADER, Header, Kind};
+use crate::journal::segment::{FORMAT, HEADER, Header, Kind};
 use crate::library::Shelf;
 
 /// How often the keeper looks around by itself.
@@ -151,11 +151,10 @@ impl Keeper {
 
     fn remove(&self, kind: Kind, number: u32) -> io::Result<()> {
         let files = &self.setup.files;
-        let name = kind.name(number);
         let Some(shelf) = files.library.shelf(kind, number) else {
             return Ok(());
         };
-        files.recycle(kind, &name, &shelf.file)?;
+        files.recycle(kind, number, &shelf.file)?;
         files.library.take(kind, number);
         Ok(())
     }
@@ -204,6 +203,7 @@ impl Keeper {
         file.write_at(&buffer, at)?;
         let header = Header {
             kind: Kind::Body,
+            format: FORMAT,
             number,
             epoch,
             before_end: table_at,
@@ -212,9 +212,10 @@ impl Keeper {
         };
         file.write_at(&header.to_bytes(), 0)?;
         file.sync()?;
+        let bytes = at + buffer.len() as u64;
+        files.list.expect(Kind::Body, number, bytes)?;
         files.disk.rename(name, &Kind::Body.name(number))?;
         files.disk.sync_names()?;
-        let bytes = at + buffer.len() as u64;
         let shelf = Shelf {
             file,
             epoch,

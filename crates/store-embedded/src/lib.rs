@@ -6,12 +6,13 @@
 //! what operators set.
 //!
 //! Reading order: [`settings`], [`store`] (the queue) with `intake` (what goes
-//! in) and `answers` (what comes back), [`open`]; `index` (what
+//! in) and `answers` (what comes back), [`open`] with `pair`; `index` (what
 //! is alive and where it waits); `journal` (how it gets to the disk) over
 //! [`disk`]; `library` and `timeline` (how it is read back), `recovery` (what a
 //! start finds) with `resync`, `reclaim` and `keeper` (how space is given back); `clerk`,
 //! [`live`] and [`record`] (what is kept of messages that are done with);
-//! [`check`], [`boot`], [`lock`]; [`stepped`] (the same without threads).
+//! [`check`] and [`salvage`] over `shown`, [`boot`], [`lock`]; [`stepped`] (the same
+//! without threads).
 
 mod answers;
 pub mod boot;
@@ -26,12 +27,15 @@ mod library;
 pub mod live;
 pub mod lock;
 pub mod open;
+mod pair;
 mod private;
 mod reclaim;
 pub mod record;
 mod recovery;
 mod resync;
+pub mod salvage;
 pub mod settings;
+mod shown;
 pub mod stepped;
 pub mod store;
 mod timeline;
@@ -43,6 +47,7 @@ pub use journal::segment::{
     Header, HeaderError, Kind, SegmentReport, read_segment, reseal_segment,
 };
 pub use open::{OpenError, Opened};
+pub use pair::PairError;
 pub use recovery::JournalError;
 pub use settings::Settings;
 pub use store::EmbeddedStore;

@@ -170,5 +170,11 @@ impl ParcelSource for Library {
 }
 
 fn unreadable(error: io::Error) -> ParcelError {
-    ParcelError(error.to_string())
+    match error.kind() {
+        // The disk gave what it has, and that is not what was written.
+        io::ErrorKind::NotFound | io::ErrorKind::InvalidData => {
+            ParcelError::Damaged(error.to_string())
+        }
+        _ => ParcelError::Unread(error.to_string()),
+    }
 }

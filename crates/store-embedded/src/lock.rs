@@ -48,6 +48,26 @@ impl Lock {
         }
     }
 
+    /// Sees to it that no process has a directory, without a change to it.
+    pub fn look(dir: &Path) -> Result<Option<Self>, LockError> {
+        let path = dir.join("lock");
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(|error| LockError::Io {
+                path: path.clone(),
+                error,
+            })?,
+        };
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(TryLockError::WouldBlock) => Err(LockError::InUse {
+                dir: dir.to_owned(),
+                holder: String::new(),
+            }),
+            Err(TryLockError::Error(error)) => Err(LockError::Io { path, error }),
+        }
+    }
+
     fn try_take(path: &Path) -> io::Result<Result<File, String>> {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);

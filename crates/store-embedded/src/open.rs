@@ -10,12 +10,14 @@ use std::time::Duration;
 use crate::clerk::{Clerk, Desk, Papers};
 use crate::disk::{Directory, Disk};
 use crate::journal::files::Files;
+use crate::journal::list::SegmentList;
 use crate::journal::segment::Kind;
 use crate::journal::task::Order;
 use crate::journal::writer::{self, Answers, Syncs, Writer};
 use crate::keeper::{self, Chore, Keeper};
 use crate::live::Asks;
 use crate::lock::{Lock, LockError};
+use crate::pair::{self, PairError};
 use crate::reclaim::Reclaim;
 use crate::record::{Record, RecordError};
 use crate::recovery::{JournalError, Recovery};
@@ -37,6 +39,9 @@ pub enum OpenError {
     /// The record is damaged or cannot be read.
     #[error("the record cannot be opened: {0}")]
     Record(#[from] RecordError),
+    /// The journal and the record do not belong together.
+    #[error(transparent)]
+    Pair(#[from] PairError),
     /// The disk.
     #[error("{path}: {error}", path = .path.display())]
     Io {
@@ -45,6 +50,19 @@ pub enum OpenError {
         /// What the system said.
         error: io::Error,
     },
+}
+
+impl OpenError {
+    /// Whether something that was stored is lost or damaged: then what is left
+    /// can be salvaged.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Journal(error) => error.is_damage(),
+            Self::Record(error) => error.is_damage(),
+            Self::Pair(_) => true,
+            Self::Lock(_) | Self::Io { .. } => false,
+        }
+    }
 }
 
 /// What was found when a store was opened.
@@ -62,6 +80,9 @@ pub struct Opened {
     pub bytes_cut: u64,
     /// Messages whose receipts are still to be written.
     pub unrecorded: u64,
+    /// Whether one of the two files of the segment list was damaged or missing
+    /// and was written again.
+    pub list_mended: bool,
     /// How long it took.
     pub took: Duration,
 }
@@ -79,8 +100,17 @@ impl EmbeddedStore {
         std::fs::create_dir_all(dir).map_err(io)?;
         let lock = Lock::take(dir)?;
         let disk = Directory::open(&dir.join("journal")).map_err(io)?;
-        let record = Record::open(&dir.join("record.sqlite"), settings.record)?;
+        let path = dir.join("record.sqlite");
+        pair::before_opening(&disk, &path)?;
+        let record = Record::open(&path, settings.record)?;
+        let id = record.store_id()?;
+        pair::before_reading(&disk, id, record.applied())?;
         let (mut store, opened) = Self::open_on(Arc::new(disk), record, settings, wake)?;
+        if id == 0 {
+            // Before anything is taken in, so that neither can go unnoticed.
+            store.record.set_store_id(store.list.id())?;
+        }
+        store.list.pair().map_err(io)?;
         store.lock = Some(lock);
         Ok((store, opened))
     }
@@ -118,16 +148,27 @@ impl EmbeddedStore {
             record,
             settings,
             wake,
-            seeds: [key_seed, epoch],
+            seeds: [seed, epoch],
         } = begin;
         let started = settings.boot.mono();
         clear_leftovers(&*disk).map_err(at_journal)?;
         let mut found = Recovery::read(&*disk, &settings, record.applied())?;
         found.in_doubt.write_again().map_err(at_journal)?;
+        let list_mended = found.listed.contents.is_some() && !found.listed.faults.is_empty();
+        let known = found.listed.contents.as_ref().map(|known| known.key_seed);
+        let key_seed = found.key_seed.or(known).unwrap_or(seed);
+        let listed = found.list(seed.rotate_left(32) ^ epoch | 1, key_seed);
+        let counts_lost_at = listed.counts_lost.map(|lost| lost.at);
+        if let Some(lost) = listed.counts_lost {
+            found.index.forget_limits_before(lost.before);
+        }
+        let list = SegmentList::begin(Arc::clone(&disk), listed).map_err(at_journal)?;
+        let list = Arc::new(list);
         let files = Arc::new(Files::new(
             disk,
             Arc::clone(&found.library),
-            found.key_seed.unwrap_or(key_seed),
+            Arc::clone(&list),
+            key_seed,
             epoch,
             Arc::clone(&settings.boot),
             [settings.envelope_segment_bytes, settings.body_segment_bytes],
@@ -135,6 +176,7 @@ impl EmbeddedStore {
         let library = Arc::clone(&found.library);
         let (clerk, desk) = Clerk::new(record.clone(), library, settings.record.receipts);
         let opened = Opened {
+            list_mended,
             took: Duration::from_nanos(settings.boot.mono().since(started).0),
             ..Opened::of(&found)
         };
@@ -191,6 +233,8 @@ impl EmbeddedStore {
             threads: Vec::new(),
             clerk: Some(clerk),
             record,
+            list,
+            counts_lost_at,
             settings,
             lock: None,
         };
@@ -229,6 +273,7 @@ impl Opened {
             bytes_read: found.bytes_read,
             bytes_cut: found.bytes_cut,
             unrecorded: index.finished.len() as u64,
+            list_mended: false,
             took: Duration::ZERO,
         }
     }

@@ -18,8 +18,10 @@ use crate::disk::{Disk, File, read_range};
 use crate::index::Index;
 use crate::journal::codec::In;
 use crate::journal::entry::{Commit, Entry, body_check};
+pub use crate::journal::error::JournalError;
 use crate::journal::files::Active;
 use crate::journal::frame::{Frame, frame_bytes};
+use crate::journal::list::{self, CleanStop, Contents, Listed, Loaded};
 use crate::journal::place::{Place, position};
 use crate::journal::segment::{Frames, HEADER, Header, HeaderError, Kind, is_vouched_for};
 use crate::journal::writer::Tail;
@@ -29,38 +31,6 @@ use crate::settings::Settings;
 
 /// Segments in memory that are not replayed yet.
 const READ_AHEAD: usize = 1;
-
-/// Why a journal cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum JournalError {
-    /// The disk.
-    #[error("{name}: {error}")]
-    Io {
-        /// Which file.
-        name: String,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// A segment has no header that holds.
-    #[error("{name}: {error}")]
-    Header {
-        /// Which file.
-        name: String,
-        /// What is wrong with it.
-        error: HeaderError,
-    },
-    /// A segment between others is not there.
-    #[error("{0} is missing, though there are segments before and after it")]
-    Missing(String),
-    /// What was durable does not hold any more.
-    #[error("{name} is damaged at byte {offset}: what was written there does not hold")]
-    Damaged {
-        /// Which file.
-        name: String,
-        /// Where.
-        offset: u64,
-    },
-}
 
 /// A body segment as a start finds it.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +61,12 @@ pub struct Recovery {
     pub through: u64,
     /// What was read and may be in the machine's memory only.
     pub in_doubt: InDoubt,
+    /// What the list says, and what is wrong with its files.
+    pub listed: Loaded,
+    /// All segments that are there.
+    segments: BTreeMap<(Kind, u32), Listed>,
+    /// The latest version that wrote any of them.
+    format: u16,
 }
 
 fn at_file<T>(name: &str, result: io::Result<T>) -> Result<T, JournalError> {
@@ -170,6 +146,9 @@ impl Recovery {
             bytes_cut: 0,
             through: 0,
             in_doubt: InDoubt::default(),
+            listed: list::load(disk),
+            segments: BTreeMap::new(),
+            format: 0,
         };
         found.open_bodies(disk)?;
         found.read_envelopes(disk, applied)?;
@@ -177,18 +156,73 @@ impl Recovery {
         Ok(found)
     }
 
+    /// Notes a segment that is there.
+    fn note(&mut self, opened: &Opened) -> Result<(), JournalError> {
+        let key = (opened.header.kind, opened.number);
+        let listed = Listed {
+            bytes: opened.bytes,
+            epoch: opened.header.epoch,
+        };
+        self.segments.insert(key, listed);
+        self.format = self.format.max(opened.header.format);
+        let contents = self.listed.contents.as_ref();
+        let before = contents.and_then(|contents| contents.segments.get(&key));
+        match before {
+            Some(before) if opened.bytes < before.bytes => Err(JournalError::Cut {
+                name: opened.name.clone(),
+                bytes: opened.bytes,
+                listed: before.bytes,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn compare_with_list(&self) -> Result<(), JournalError> {
+        let Some(contents) = &self.listed.contents else {
+            // A crash may have left half a list when there was nothing to list.
+            let faults = self.listed.faults.iter();
+            let faults = faults.map(|(name, error)| format!("{name} {error}"));
+            return match self.format {
+                0 | 1 => Ok(()),
+                _ => Err(JournalError::NoList(faults.collect::<Vec<_>>().join(", "))),
+            };
+        };
+        let gone = contents.segments.keys();
+        if let Some((kind, number)) = { gone }.find(|key| !self.segments.contains_key(key)) {
+            return Err(JournalError::Missing(kind.name(*number)));
+        }
+        Ok(())
+    }
+
+    fn clean(&self) -> Option<CleanStop> {
+        self.listed.contents.as_ref()?.clean
+    }
+
+    /// The list of what is there, for a store that goes on. What was not listed
+    /// is from now on.
+    pub fn list(&mut self, id: u64, key_seed: u64) -> Contents {
+        let before = self.listed.contents.take();
+        if before.is_none() && self.format == 1 {
+            // So that there is a segment that knows of the list.
+            self.tail.envelope = None;
+        }
+        let before = before.unwrap_or_else(|| Contents {
+            id,
+            ..Contents::default()
+        });
+        Contents {
+            key_seed,
+            clean: None,
+            segments: std::mem::take(&mut self.segments),
+            ..before
+        }
+    }
+
     fn open_bodies(&mut self, disk: &dyn Disk) -> Result<(), JournalError> {
         for number in numbers(disk, Kind::Body)? {
             self.tail.next_body = number + 1;
-            let opened = match open(disk, Kind::Body, number) {
-                // Whatever bodies it had, no entry that counts speaks of them:
-                // that is seen below.
-                Err(JournalError::Header {
-                    error: HeaderError::Damaged,
-                    ..
-                }) => continue,
-                opened => opened?,
-            };
+            let opened = open(disk, Kind::Body, number)?;
+            self.note(&opened)?;
             let moved = moved_table(&opened)?;
             let body_file = BodyFile {
                 bytes: opened.bytes,
@@ -217,6 +251,7 @@ impl Recovery {
                 return Err(JournalError::Missing(Kind::Envelope.name(number - 1)));
             }
             let segment = open(disk, Kind::Envelope, number)?;
+            self.note(&segment)?;
             let shelf = Shelf {
                 file: Arc::clone(&segment.file),
                 epoch: segment.header.epoch,
@@ -225,6 +260,7 @@ impl Recovery {
             self.library.put(Kind::Envelope, number, shelf);
             opened.push(segment);
         }
+        self.compare_with_list()?;
         self.envelopes = numbers;
         self.key_seed = opened.last().map(|last| last.header.key_seed);
         std::thread::scope(|scope| {
@@ -274,8 +310,14 @@ impl Recovery {
     ) -> Result<(), JournalError> {
         let mut group: Vec<Frame<'_>> = Vec::new();
         let mut last_group: Vec<Frame<'_>> = Vec::new();
+        let clean = self.clean().map(|clean| clean.through);
+        let is_before = |offset| clean.is_none_or(|end| position(segment.number, offset) < end);
         let mut frames = Frames::new(bytes, segment.header.epoch);
         for frame in frames.by_ref() {
+            // What failed to be written before a clean stop may be there too.
+            if !is_before(frame.offset) {
+                break;
+            }
             let is_commit = matches!(
                 Entry::read(frame.kind, frame.payload),
                 Some(Entry::Commit(_))
@@ -289,6 +331,13 @@ impl Recovery {
             }
         }
         let bad = frames.offset();
+        let whole_end = last_group.last().map_or(HEADER, |frame| frame.end);
+        if clean.is_some_and(|end| position(segment.number, whole_end) < end) {
+            return Err(JournalError::Damaged {
+                name: segment.name.clone(),
+                offset: whole_end.max(bad),
+            });
+        }
         if is_vouched_for(bytes, segment.header.epoch, bad) {
             return Err(JournalError::Damaged {
                 name: segment.name.clone(),
@@ -298,7 +347,9 @@ impl Recovery {
         // Only the last commit can lack its bodies: all before it were synced.
         let start = last_group.first().map_or(HEADER, |frame| frame.offset);
         let mut end = last_group.last().map_or(start, |frame| frame.end);
-        let whole = last_group.iter().all(|frame| self.has_body(frame));
+        // A body that was whole at a clean stop was damaged since: its message
+        // is not forgotten for that.
+        let whole = clean.is_some() || last_group.iter().all(|frame| self.has_body(frame));
         if whole {
             for frame in &last_group {
                 self.replay(segment, frame, applied)?;

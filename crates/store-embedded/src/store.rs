@@ -24,6 +24,7 @@ use crate::boot::{BootTime, LastRecord};
 use crate::clerk::Clerk;
 use crate::index::Index;
 use crate::index::slots::Stand;
+use crate::journal::list::{CleanStop, SegmentList};
 use crate::journal::place::Place;
 use crate::journal::task::{Answer, Order, Task};
 use crate::journal::writer::Answers;
@@ -61,6 +62,9 @@ pub struct EmbeddedStore {
     pub(crate) threads: Vec<JoinHandle<()>>,
     pub(crate) clerk: Option<Clerk>,
     pub(crate) record: Record,
+    pub(crate) list: Arc<SegmentList>,
+    /// When counts of limits may have been lost.
+    pub(crate) counts_lost_at: Option<Wall>,
     pub(crate) settings: Settings,
     pub(crate) lock: Option<Lock>,
 }
@@ -166,6 +170,7 @@ impl Store for EmbeddedStore {
             is_dead.then_some(FlowId(index as u32))
         });
         Recovered {
+            counts_lost_at: self.counts_lost_at,
             flows: flows.collect(),
             reserved: reserved.collect(),
             limits: limits.collect(),
@@ -291,12 +296,24 @@ impl Store for EmbeddedStore {
 /// Everything handed over is written before the threads end.
 impl Drop for EmbeddedStore {
     fn drop(&mut self) {
-        self.orders = None;
+        // Whoever steps a store may leave orders undone.
+        let mut is_whole = self.orders.take().is_some() && !self.threads.is_empty();
         self.reclaim.close();
         for thread in self.threads.drain(..) {
-            let _ = thread.join();
+            is_whole &= thread.join().is_ok();
         }
         self.clerk = None;
         self.record.close();
+        // A writer that is gone has answered nothing since.
+        let answers = self.answers.take();
+        let through = answers.iter().map(|answer| answer.through);
+        let clean = CleanStop {
+            through: through.fold(self.through, u64::max),
+            applied: self.record.applied(),
+        };
+        if is_whole {
+            // Without the mark the next start takes this for a crash.
+            let _ = self.list.stop(clean);
+        }
     }
 }

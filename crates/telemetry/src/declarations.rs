@@ -67,7 +67,7 @@ metrics! {
     MESSAGES_SETTLED = Counter "outflow_messages_settled_total" ["channel", "class", "state"]
         "Messages that are done with, by final state. Messages that a mass cancel found in the store are not among them: the store withdraws them without reading each.";
     DEAD_LETTERS = Counter "outflow_dead_letters_total" ["channel", "class", "cause"]
-        "Messages that were given up: `attempts` or `age` (the schedule ended), `uncertain` (answers were lost, and the settings forbid another copy), `too_large` (costs more than a limit ever admits). They are settled as `dead` as well.";
+        "Messages that were given up: `attempts` or `age` (the schedule ended), `uncertain` (answers were lost, and the settings forbid another copy), `too_large` (costs more than a limit ever admits), `storage_damaged` (what was stored of them does not hold). They are settled as `dead` as well.";
     DEFERRALS = Counter "outflow_deferrals_total" ["class", "reason"]
         "Messages that were put off until a time: `attempt` (one failed), `limit` (a limit of the recipient, or the retry budget, told them to step aside without an attempt).";
     FEEDBACK = Counter "outflow_feedback_total" ["reason"]

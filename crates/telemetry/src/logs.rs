@@ -13,6 +13,7 @@ use outflow_core::flow::FlowKey;
 use outflow_core::message_id::MessageId;
 use outflow_core::reply::Reply;
 use outflow_core::retry::dead_letter::LastError;
+use outflow_core::retry::schedule::DeathCause;
 use outflow_core::time::Wall;
 
 use crate::address;
@@ -346,6 +347,8 @@ pub fn level(event: &Event<'_>) -> Level {
             Turn::Raised | Turn::Resumed => Level::Info,
         },
         Event::Dns { is_away: true } | Event::Ledger { is_away: true, .. } => Level::Warn,
+        // Something acknowledged was lost.
+        Event::Died { letter, .. } if letter.cause == DeathCause::StorageDamaged => Level::Error,
         Event::Alert(_) | Event::Died { .. } | Event::IntakeRefused { .. } => Level::Warn,
         Event::Requested(request) if request.status >= 500 => Level::Warn,
         Event::Noted { level, .. } => *level,

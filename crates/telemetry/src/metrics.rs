@@ -32,11 +32,12 @@ pub(crate) const FINAL: [State; 6] = [
 ];
 
 /// Why messages are given up.
-pub(crate) const CAUSES: [DeathCause; 4] = [
+pub(crate) const CAUSES: [DeathCause; 5] = [
     DeathCause::Attempts,
     DeathCause::Age,
     DeathCause::Uncertain,
     DeathCause::TooLarge,
+    DeathCause::StorageDamaged,
 ];
 
 /// What alerts are called.

@@ -95,7 +95,7 @@ fn unfit(host: &str, reply: &Reply) -> Reply {
         Reply::Said { code, text, .. } => {
             Cow::Owned(format!("STARTTLS was refused: {code} {text}"))
         }
-        Reply::Network { text, .. } => Cow::Borrowed(text),
+        Reply::Network { text, .. } | Reply::Damaged { text } => Cow::Borrowed(text),
         Reply::Uncertain => Cow::Borrowed("nobody knows why"),
     };
     // A certificate may carry any number of wrong names, and all are told.
@@ -109,7 +109,7 @@ fn unfit(host: &str, reply: &Reply) -> Reply {
 fn is_about_us(reply: &Reply) -> bool {
     match reply {
         Reply::Said { stage, .. } | Reply::Network { stage, .. } => *stage == Stage::Auth,
-        Reply::Uncertain => false,
+        Reply::Uncertain | Reply::Damaged { .. } => false,
     }
 }
 

@@ -9,7 +9,7 @@ use outflow_core::reply::{Reply, Stage};
 use outflow_mail::address::Address;
 use outflow_mail::{Can, Keyring, Mail, compose};
 use outflow_ports::letter::{Envelope, RETURN_FIELD};
-use outflow_ports::parcel::{Parcel, ParcelRef};
+use outflow_ports::parcel::{Parcel, ParcelError, ParcelRef};
 
 /// By which addresses reports find a message.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) async fn domain_of(parcel: Option<ParcelRef>) -> Result<String, Reply
     };
     let work = tokio::task::spawn_blocking(move || {
         let envelope = parcel.read_envelope();
-        let envelope = envelope.map_err(|error| unread(error.to_string()))?;
+        let envelope = envelope.map_err(|error| unreadable(&error))?;
         let envelope =
             Envelope::from_bytes(&envelope).map_err(|error| never(&error.to_string()))?;
         let recipient = Address::parse(&envelope.to).map_err(|error| never(&error.to_string()))?;
@@ -54,7 +54,7 @@ pub(crate) async fn prepare(
         return made(&parcel, can, &keys, return_to);
     }
     let work = tokio::task::spawn_blocking(move || {
-        let parcel = parcel.read().map_err(|error| unread(error.to_string()))?;
+        let parcel = parcel.read().map_err(|error| unreadable(&error))?;
         made(&parcel, can, &keys, return_to)
     });
     work.await
@@ -87,6 +87,16 @@ fn made(
     Ok(mail)
 }
 
+/// Not sent: the content is not there now, or never will be.
+fn unreadable(error: &ParcelError) -> Reply {
+    match error {
+        ParcelError::Unread(_) => unread(error.to_string()),
+        ParcelError::Damaged(_) => Reply::Damaged {
+            text: Cow::Owned(error.to_string()),
+        },
+    }
+}
+
 /// Not sent, and worth another try.
 fn unread(text: String) -> Reply {
     let (stage, text) = (Stage::Sender, Cow::Owned(text));
@@ -104,7 +114,7 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     use outflow_ports::letter::Content;
-    use outflow_ports::parcel::{ParcelError, ParcelSource};
+    use outflow_ports::parcel::ParcelSource;
 
     use super::*;
 
@@ -115,7 +125,9 @@ mod tests {
 
     impl ParcelSource for InMemory {
         fn read(&self, _: u64, _: u64) -> Result<Parcel, ParcelError> {
-            Err(ParcelError("somebody waited for the disk".to_owned()))
+            Err(ParcelError::Unread(
+                "somebody waited for the disk".to_owned(),
+            ))
         }
 
         fn read_now(&self, _: u64, _: u64) -> Option<Parcel> {

@@ -124,7 +124,7 @@ fn trust(host: &str, chain: &[CertificateDer<'_>]) -> Result<(), String> {
 fn text(reply: &Reply) -> String {
     match reply {
         Reply::Said { code, text, .. } => format!("it answered {code} {text}"),
-        Reply::Network { text, .. } => text.to_string(),
+        Reply::Network { text, .. } | Reply::Damaged { text } => text.to_string(),
         Reply::Uncertain => "it did not answer".to_owned(),
     }
 }

@@ -123,7 +123,7 @@ fn is_mute(relay: &Prepared, reply: &Reply) -> bool {
         Reply::Said { code, enhanced, .. } => {
             is_own && matches!(code, 521 | 556) && !is_block(enhanced)
         }
-        Reply::Network { .. } | Reply::Uncertain => false,
+        Reply::Network { .. } | Reply::Uncertain | Reply::Damaged { .. } => false,
     }
 }
 

@@ -25,7 +25,7 @@ pub struct Make {
     selection: Selection,
     #[command(flatten)]
     times: Times,
-    /// Only those given up for this: attempts, age, uncertain or too_large.
+    /// Only those given up for this: attempts, age, uncertain, too_large or storage_damaged.
     #[arg(long)]
     cause: Option<String>,
     /// How fast they would re-enter: `10/s`, `600/min`.

@@ -24,6 +24,7 @@ pub fn cause(cause: &str) -> &str {
         "age" => "too old",
         "uncertain" => "nobody knows whether it was taken",
         "too_large" => "larger than a limit ever admits",
+        "storage_damaged" => "what was stored of it is damaged",
         other => other,
     }
 }

@@ -178,7 +178,9 @@ fn answer(reply: &Reply) -> Answer {
                 None => text.clone(),
             },
         },
-        Reply::Network { text, .. } => Answer::Network { text: text.clone() },
+        Reply::Network { text, .. } | Reply::Damaged { text } => {
+            Answer::Network { text: text.clone() }
+        }
         Reply::Uncertain => Answer::Silence { after: Nanos::ZERO },
     }
 }

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use outflow_api::Readiness;
 use outflow_core::engine::action::Alert;
+use outflow_core::retry::schedule::DeathCause;
 use outflow_telemetry::catalogue::{Event, IntakeRefusal};
 use outflow_telemetry::sink::Sink;
 
@@ -27,6 +28,8 @@ pub struct Health {
     closing: AtomicBool,
     dns_away: AtomicBool,
     ledger_away: AtomicBool,
+    /// Messages whose content was found damaged since the start.
+    damaged: AtomicU64,
     /// When the store last did not take messages, in milliseconds since the
     /// start.
     refused_ms: AtomicU64,
@@ -44,6 +47,7 @@ impl Health {
             closing: AtomicBool::new(false),
             dns_away: AtomicBool::new(false),
             ledger_away: AtomicBool::new(false),
+            damaged: AtomicU64::new(0),
             refused_ms: AtomicU64::new(NEVER),
         }
     }
@@ -93,7 +97,16 @@ impl Readiness for Health {
         let notes = notes
             .into_iter()
             .filter(|(is_away, _)| is_away.load(Relaxed));
-        notes.map(|(_, note)| note.to_owned()).collect()
+        let mut notes: Vec<String> = notes.map(|(_, note)| note.to_owned()).collect();
+        let damaged = self.damaged.load(Relaxed);
+        if damaged > 0 {
+            notes.push(format!(
+                "the stored content of {damaged} messages is damaged: they are dead letters \
+                 (storage_damaged); `outflow store check` names what else is, once the server is \
+                 stopped"
+            ));
+        }
+        notes
     }
 }
 
@@ -107,6 +120,9 @@ impl Sink for Health {
                 reason: IntakeRefusal::NotStored,
                 ..
             } => self.refused_ms.store(self.now_ms(), Relaxed),
+            Event::Died { letter, .. } if letter.cause == DeathCause::StorageDamaged => {
+                self.damaged.fetch_add(1, Relaxed);
+            }
             Event::Dns { is_away } => self.dns_away.store(*is_away, Relaxed),
             Event::Ledger { is_away, .. } => self.ledger_away.store(*is_away, Relaxed),
             Event::Stopping => self.closing.store(true, Relaxed),

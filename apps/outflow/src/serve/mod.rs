@@ -43,7 +43,7 @@ use std::time::Instant;
 use outflow_config::Settings;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use self::server::{End, Server};
+use self::server::{End, ServeError, Server};
 use crate::config;
 
 /// How to serve.
@@ -77,6 +77,13 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
         Ok(server) => server,
         Err(error) => {
             eprintln!("outflow cannot start: {error}");
+            if let ServeError::Store(error) = &error
+                && error.is_damage()
+            {
+                let dir = &settings.server.data_dir;
+                eprintln!("`outflow store check` names all that is damaged.");
+                eprintln!("{}", crate::store::advice(dir));
+            }
             return ExitCode::FAILURE;
         }
     };
@@ -164,6 +171,9 @@ fn greet(settings: &Settings, server: &Server, started: Instant) {
              been told that they were stored",
             opened.bytes_cut
         );
+    }
+    if opened.list_mended {
+        say!("          one file of the list of segments was damaged, and is written again");
     }
     if opened.unrecorded > 0 {
         say!(

@@ -38,8 +38,8 @@ pub struct ReviewForm {
     /// Which dead letters; all if nothing is said.
     #[serde(rename = "match", deserialize_with = "object")]
     select: Selection,
-    /// Only those that were given up for this: `attempts`, `age`, `uncertain`
-    /// or `too_large`.
+    /// Only those that were given up for this: `attempts`, `age`, `uncertain`,
+    /// `too_large` or `storage_damaged`.
     #[schema(value_type = Option<NameText>)]
     cause: Option<String>,
     /// Given up at this time or later.

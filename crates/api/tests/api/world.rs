@@ -71,7 +71,7 @@ impl ParcelSource for Parcels {
         parcels
             .get(at as usize)
             .cloned()
-            .ok_or_else(|| ParcelError("there is none".to_owned()))
+            .ok_or_else(|| ParcelError::Unread("there is none".to_owned()))
     }
 }
 

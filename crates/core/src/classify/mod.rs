@@ -165,6 +165,6 @@ impl Rules {
 fn asked_wait(reply: &Reply) -> Option<Nanos> {
     match reply {
         Reply::Said { retry_after, .. } => retry_after.filter(|wait| *wait > Nanos::ZERO),
-        Reply::Network { .. } | Reply::Uncertain => None,
+        Reply::Network { .. } | Reply::Uncertain | Reply::Damaged { .. } => None,
     }
 }

@@ -30,7 +30,7 @@ impl<'a> Case<'a> {
         let (code, stage) = match reply {
             Reply::Said { stage, code, .. } => (Some(*code), *stage),
             Reply::Network { stage, .. } => (None, *stage),
-            Reply::Uncertain => (None, Stage::Data),
+            Reply::Uncertain | Reply::Damaged { .. } => (None, Stage::Data),
         };
         Self {
             to,

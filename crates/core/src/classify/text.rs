@@ -28,7 +28,7 @@ pub(crate) fn words(reply: &Reply) -> Words {
             text,
             ..
         } => (Some(*code), *enhanced, &**text),
-        Reply::Network { text, .. } => (None, None, &**text),
+        Reply::Network { text, .. } | Reply::Damaged { text } => (None, None, &**text),
         Reply::Uncertain => (None, None, ""),
     };
     let raw = beginning(raw, BYTES_MAX);

@@ -12,8 +12,16 @@ use crate::time::Now;
 impl Engine {
     /// Tells the breakers of a reply, and people of what that changed.
     pub(super) fn tell_breakers(&mut self, now: &Now, permit: &Permit, outcome: &Outcome) {
-        let signal = Signal::of(outcome);
-        let refused = is_refusal(outcome);
+        self.tell_breakers_that(now, permit, Signal::of(outcome), is_refusal(outcome));
+    }
+
+    /// A delivery ended that says nothing of the far end. Who waits for it to
+    /// learn something waits for another.
+    pub(super) fn tell_breakers_nothing(&mut self, now: &Now, permit: &Permit) {
+        self.tell_breakers_that(now, permit, Signal::Silent, false);
+    }
+
+    fn tell_breakers_that(&mut self, now: &Now, permit: &Permit, signal: Signal, refused: bool) {
         let desk = &mut self.counter.desk;
         if signal == Signal::Fine && !refused && !desk.has_breakers() {
             return;

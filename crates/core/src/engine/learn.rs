@@ -78,7 +78,7 @@ impl Engine {
     pub(super) fn teach(&mut self, now: &Now, permit: &Permit, reply: &Reply, outcome: &Outcome) {
         let code = match reply {
             Reply::Said { code, .. } => *code,
-            Reply::Network { .. } | Reply::Uncertain => 0,
+            Reply::Network { .. } | Reply::Uncertain | Reply::Damaged { .. } => 0,
         };
         let signal = self.signal(now, permit.account, outcome, code);
         let is_refused = matches!(signal, Signal::Refused { .. });
@@ -117,6 +117,14 @@ impl Engine {
         });
         if let (Some(id), Some(lasts)) = (learner, stops_for) {
             self.counter.maker.learners.hold(now, id, lasts);
+        }
+    }
+
+    /// A delivery ended that says nothing of whoever was to carry it.
+    pub(super) fn teach_nothing(&mut self, now: &Now, permit: &Permit) {
+        let learners = &mut self.counter.maker.learners;
+        for id in permit.lessons.iter() {
+            learners.replied(now, id, permit.sent_at, Signal::Silent);
         }
     }
 

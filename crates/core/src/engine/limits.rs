@@ -8,7 +8,7 @@ use super::feed::Feed;
 use super::learners::{Learners, Lore};
 use crate::handle::PlaceId;
 use crate::limit::saved::Saved;
-use crate::limit::spec::LimitSpec;
+use crate::limit::spec::{Headroom, LimitSpec};
 use crate::limit::{Fill, Limit};
 use crate::name::Name;
 use crate::policy::applied::Applied;
@@ -41,6 +41,9 @@ pub enum Start {
     Again {
         /// What the journal knew of each limit.
         limits: BTreeMap<LimitKey, SavedLimit>,
+        /// When what it knew of others was lost, if it was: what they have of a
+        /// time that is not over counts as spent.
+        counts_lost_at: Option<Wall>,
         /// Which accounts are held, and how.
         holds: BTreeMap<LimitKey, Hold>,
         /// What was learnt of rates.
@@ -123,7 +126,10 @@ impl Maker {
     pub fn make_owned(&mut self, now: &Now, key: &LimitKey, applied: &Applied) -> Limit {
         let (spec, headroom) = (applied.spec.clone(), applied.headroom);
         let Start::Again {
-            limits, downtime, ..
+            limits,
+            downtime,
+            counts_lost_at,
+            ..
         } = &mut self.start
         else {
             return Limit::owned(spec, headroom, now, Fill::Full);
@@ -135,6 +141,9 @@ impl Maker {
         if let Some(known) = limits.remove(key) {
             let since = known.reserved_since;
             return Limit::restore(spec, headroom, &known.saved, since, &at_start, *downtime);
+        }
+        if counts_lost_at.is_some_and(|lost_at| may_be_spent(&spec, now, lost_at)) {
+            return Limit::owned(spec, headroom, &at_start, Fill::Empty);
         }
         // A limit that reserves and has no record was never used.
         let fresh = Limit::owned(spec.clone(), headroom, now, Fill::Full);
@@ -375,4 +384,15 @@ impl FlowLimits {
     pub fn len(&self) -> usize {
         self.by_key.len()
     }
+}
+
+/// Whether what was taken of a limit until `lost_at` can still matter.
+fn may_be_spent(spec: &LimitSpec, now: &Now, lost_at: Wall) -> bool {
+    let then = Now {
+        wall: lost_at,
+        ..*now
+    };
+    let spent = Limit::owned(spec.clone(), Headroom::default(), &then, Fill::Empty);
+    let lasts_for = Nanos(spent.save(&then).lasts_for);
+    spent.needs_reserve() && now.wall.since(lost_at) < lasts_for
 }

@@ -33,6 +33,9 @@ impl Engine {
         if head.first_attempt_at == Wall::NEVER {
             head.first_attempt_at = now.wall_at(permit.sent_at);
         }
+        if let Reply::Damaged { text } = reply {
+            return self.end_damaged(now, &permit, &head, text, lives);
+        }
         let flow = self.counter.flows.get(permit.flow);
         let key = flow.map(|flow| flow.key.clone());
         let to = key.as_ref().map(|key| &key.destination);
@@ -74,6 +77,24 @@ impl Engine {
             self.counter.actions.push(suppress);
         }
         self.counter.append(record);
+    }
+
+    /// What was stored of a message does not hold. That says nothing of whoever
+    /// was to carry it or to receive it, and no later try would fare better.
+    fn end_damaged(&mut self, now: &Now, permit: &Permit, head: &Head, text: &str, lives: bool) {
+        self.release(now, permit, lives);
+        let desk = &mut self.counter.desk;
+        desk.note_reply(now, permit.account, permit.sent_at);
+        self.tell_breakers_nothing(now, permit);
+        self.teach_nothing(now, permit);
+        let cause = DeathCause::StorageDamaged;
+        let letter = DeadLetter::new(head, now.wall, cause, LastError::damaged(text));
+        self.counter.append(Record::Dead {
+            flow: permit.flow,
+            seq: head.seq,
+            account: None,
+            letter: Box::new(letter),
+        });
     }
 
     /// What becomes of a message. One whose account is to wait need not wait as

@@ -40,7 +40,7 @@ impl LastError {
                 text,
                 ..
             } => (Some(*code), *enhanced, &**text),
-            Reply::Network { text, .. } => (None, None, &**text),
+            Reply::Network { text, .. } | Reply::Damaged { text } => (None, None, &**text),
             Reply::Uncertain => (None, None, "the answer was lost"),
         };
         Self {
@@ -62,6 +62,17 @@ impl LastError {
             times => format!("{times} times"),
         };
         self.text = format!("the answer was lost {times}: it may have been delivered");
+    }
+
+    /// What is kept of a message whose content cannot be read any more.
+    pub fn damaged(text: &str) -> Self {
+        Self {
+            code: None,
+            enhanced: None,
+            class: ReplyClass::Other,
+            rule: Name::from("storage"),
+            text: beginning(text, TEXT_BYTES_MAX).to_owned(),
+        }
     }
 
     /// What is kept of a message that costs more than a limit ever admits.

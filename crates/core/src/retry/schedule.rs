@@ -59,6 +59,8 @@ pub enum DeathCause {
     Uncertain,
     /// It costs more than one of its limits ever admits.
     TooLarge,
+    /// What was stored of it is damaged or gone.
+    StorageDamaged,
 }
 
 impl DeathCause {
@@ -69,6 +71,7 @@ impl DeathCause {
             Self::Age => "age",
             Self::Uncertain => "uncertain",
             Self::TooLarge => "too_large",
+            Self::StorageDamaged => "storage_damaged",
         }
     }
 }

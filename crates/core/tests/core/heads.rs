@@ -126,7 +126,13 @@ impl Bench {
 
     /// The process dies; what is durable goes on after `down`.
     fn crash(self, policies: Policies, down: u64) -> Self {
+        self.crash_into(policies, down, None)
+    }
+
+    /// The same, after which counts of limits are lost.
+    fn crash_into(self, policies: Policies, down: u64, counts_lost_at: Option<Wall>) -> Self {
         let start = Start::Again {
+            counts_lost_at,
             limits: self.disk.limits.clone(),
             holds: self.disk.holds.clone(),
             adapted: self.disk.adapted.clone(),
@@ -406,6 +412,63 @@ fn a_restart_forgets_no_recipient() {
     assert!(bench.sent.is_empty());
     bench.run_until(25 * SECOND);
     assert_eq!(bench.sent.len(), 1);
+}
+
+/// A store that was salvaged may lack the reservations of limits.
+#[test]
+fn what_was_counted_and_lost_counts_as_used_up() {
+    for (text, window) in [("2/h", 3_600 * SECOND), ("2/day@UTC", DAY)] {
+        for matches in [("recipient", "*"), ("destination", "isp:google")] {
+            let rules = || policies(matches, &[text]);
+            let mut bench = Bench::new(rules());
+            bench.queue(to(1, 2));
+            bench.run_until(2 * SECOND);
+            assert_eq!(bench.sent.len(), 2);
+            bench.disk.limits.clear();
+            let lost_at = bench.now().wall;
+            let mut bench = bench.crash_into(rules(), SECOND, Some(lost_at));
+            let began = bench.time;
+            bench.queue(to(1, 4));
+            bench.run_until(began + window / 2);
+            assert_eq!(bench.sent.len(), 0, "{text}: a quota is spent once");
+            bench.run_until(began + window + SECOND);
+            assert_eq!(bench.sent.len(), 2, "{text}: and there is a next one");
+            // Once it is over it counts for nothing, whoever starts again.
+            let limits = bench.disk.limits.clone();
+            let mut bench = bench.crash_into(rules(), 2 * window, Some(lost_at));
+            assert!(!limits.is_empty());
+            bench.queue(to(2, 1));
+            bench.run_until(bench.time + 10 * SECOND);
+            assert_eq!(bench.sent.len(), 1, "{text}: a new recipient");
+        }
+    }
+}
+
+#[test]
+fn damaged_content_ends_a_message_and_says_nothing_of_anybody() {
+    let mut bench = Bench::new(Policies::default());
+    bench.reply = Reply::Damaged {
+        text: "it does not hold".into(),
+    };
+    bench.queue(to(1, 40));
+    bench.run_until(SECOND);
+    let all = bench.dead.iter();
+    assert!(
+        all.clone()
+            .all(|(_, cause)| *cause == DeathCause::StorageDamaged)
+    );
+    assert_eq!(
+        (bench.dead.len(), bench.sent.len()),
+        (40, 40),
+        "each was tried once"
+    );
+    assert_eq!(bench.deferrals, 0);
+    // Neither the account nor the destination is held for that.
+    bench.reply = said(250, None);
+    bench.queue(to(2, 20));
+    bench.run_until(2 * SECOND);
+    assert_eq!((bench.sent.len(), bench.dead.len()), (60, 40));
+    assert!(bench.disk.holds.is_empty());
 }
 
 #[test]

@@ -317,7 +317,7 @@ fn failed(after: Nanos, text: &str) -> network::Answer {
 fn asked(reply: &Reply) -> Option<Nanos> {
     match reply {
         Reply::Said { retry_after, .. } => *retry_after,
-        Reply::Network { .. } | Reply::Uncertain => None,
+        Reply::Network { .. } | Reply::Uncertain | Reply::Damaged { .. } => None,
     }
 }
 
@@ -330,7 +330,7 @@ fn meaning(reply: &Reply) -> Answered {
             400..=499 => Answered::Deferred,
             _ => Answered::Refused,
         },
-        Reply::Network { .. } => Answered::Failed,
+        Reply::Network { .. } | Reply::Damaged { .. } => Answered::Failed,
         Reply::Uncertain => Answered::Uncertain,
     }
 }

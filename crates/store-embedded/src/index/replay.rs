@@ -124,8 +124,14 @@ impl Index {
                     self.keys.remembered.add(key, segment);
                 }
             }
-            Entry::Commit(_) | Entry::Body => {}
+            Entry::Commit(_) | Entry::Body | Entry::Filler => {}
         }
+    }
+
+    /// What was written of limits before this position is not all that was.
+    pub fn forget_limits_before(&mut self, position: u64) {
+        let is_known = |reserved: &Reserved| reserved.place.position() >= position;
+        self.limits.retain(|_, reserved| is_known(reserved));
     }
 
     fn replay_message(&mut self, message: &Written<'_>, tried: Option<Tried>, place: Place) {

@@ -9,7 +9,6 @@ use outflow_core::handle::FlowId;
 use outflow_core::message::{Seq, State};
 use outflow_core::retry::schedule::DeathCause;
 use outflow_core::time::{Nanos, Wall};
-
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::codec::{In, Out};
@@ -89,7 +88,6 @@ pub struct Commit {
     pub last: Seq,
 }
 
-/// One entry.
 #[derive(Clone, Debug)]
 pub enum Entry<'a> {
     Flow {
@@ -177,6 +175,8 @@ pub enum Entry<'a> {
         moved: bool,
     },
     Body,
+    /// Something stood here that could not be read when the store was salvaged.
+    Filler,
 }
 
 fn maybe(at: i64) -> Option<Wall> {
@@ -264,6 +264,7 @@ impl<'a> Entry<'a> {
             COMMIT => Self::Commit(Commit::read(from)?),
             KEYS => Self::read_keys(from)?,
             BODY => Self::Body,
+            FILLER => Self::Filler,
             _ => return None,
         })
     }
@@ -355,7 +356,6 @@ impl Tried {
 }
 
 impl Commit {
-    /// How many bytes its payload has.
     pub const BYTES: usize = 48;
 
     pub fn write(&self, out: &mut Out<'_>) {

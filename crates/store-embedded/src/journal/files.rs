@@ -3,7 +3,8 @@
 //! A spare is a file of full length: zeros, or a segment that was given up.
 //! Writing into it changes no metadata, so a sync of it is one write, and it
 //! has room when the disk is full. A spare gets its header and is synced before
-//! it gets the name of a segment, so a segment always has a header.
+//! it gets the name of a segment, so a segment always has a header. Then it is
+//! listed, and only then written to; it is struck off before its name goes.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +12,9 @@ use std::sync::{Arc, Mutex};
 
 use outflow_core::time::{Mono, Wall};
 
+use super::list::{Listed, SegmentList};
 use super::place::{SEGMENT_BYTES_MAX, SEGMENTS_MAX};
-use super::segment::{HEADER, Header, Kind};
+use super::segment::{FORMAT, HEADER, Header, Kind};
 use crate::boot::BootClock;
 use crate::disk::{Disk, File};
 use crate::library::{Library, Shelf};
@@ -52,6 +54,7 @@ impl Active {
 pub struct Files {
     pub disk: Arc<dyn Disk>,
     pub library: Arc<Library>,
+    pub list: Arc<SegmentList>,
     pub key_seed: u64,
     boot: Arc<dyn BootClock>,
     bytes: [u64; 2],
@@ -64,6 +67,7 @@ impl Files {
     pub fn new(
         disk: Arc<dyn Disk>,
         library: Arc<Library>,
+        list: Arc<SegmentList>,
         key_seed: u64,
         epoch: u64,
         boot: Arc<dyn BootClock>,
@@ -72,6 +76,7 @@ impl Files {
         Self {
             disk,
             library,
+            list,
             key_seed,
             boot,
             bytes: bytes.map(|bytes| bytes.clamp(4_096, SEGMENT_BYTES_MAX)),
@@ -135,8 +140,11 @@ impl Files {
     }
 
     /// Makes a spare of a segment that was given up, or removes it.
-    pub fn recycle(&self, kind: Kind, name: &str, file: &Arc<dyn File>) -> io::Result<()> {
+    pub fn recycle(&self, kind: Kind, number: u32, file: &Arc<dyn File>) -> io::Result<()> {
         let bytes = file.size()?;
+        let name = &kind.name(number);
+        // While it is listed, its absence would be damage.
+        self.list.remove(kind, number)?;
         let enough = {
             let spares = self.spares();
             let count = spares.iter().filter(|spare| spare.kind == kind).count();
@@ -197,6 +205,7 @@ impl Files {
         };
         let header = Header {
             kind,
+            format: FORMAT,
             number,
             epoch: self.new_epoch(),
             before_end,
@@ -205,8 +214,15 @@ impl Files {
         };
         spare.file.write_at(&header.to_bytes(), 0)?;
         spare.file.sync()?;
+        // A try before this one may have left a segment of that name.
+        self.list.expect(kind, number, spare.bytes)?;
         self.disk.rename(&spare.name, &kind.name(number))?;
         self.disk.sync_names()?;
+        let listed = Listed {
+            bytes: spare.bytes,
+            epoch: header.epoch,
+        };
+        self.list.add(kind, number, listed)?;
         let shelf = Shelf {
             file: Arc::clone(&spare.file),
             epoch: header.epoch,

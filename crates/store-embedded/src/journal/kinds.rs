@@ -20,3 +20,5 @@ pub const TABLE: u8 = 16;
 pub const FORGOTTEN: u8 = 17;
 pub const HELD: u8 = 18;
 pub const ADAPTED: u8 = 19;
+/// What stands where something was lost.
+pub const FILLER: u8 = 20;

@@ -12,8 +12,11 @@ use super::entry::{COMMIT, Commit, Entry};
 use super::frame::{self, FRAME_HEAD, Frame};
 use super::place::ALIGN;
 
-/// The version of all that is written.
-pub const FORMAT: u16 = 1;
+/// The version of all that is written. Since format 2 there is a list of the
+/// segments; what is in them is the same.
+pub const FORMAT: u16 = 2;
+/// The earliest version that is read.
+const FORMAT_MIN: u16 = 1;
 /// Bytes of a header.
 pub const HEADER: u64 = 64;
 const MAGIC: &[u8; 8] = b"outflow\n";
@@ -33,6 +36,15 @@ impl Kind {
         match self {
             Self::Envelope => "envelope",
             Self::Body => "body",
+        }
+    }
+
+    /// The kind that is written as this number.
+    pub(crate) const fn of(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Envelope),
+            1 => Some(Self::Body),
+            _ => None,
         }
     }
 
@@ -63,6 +75,8 @@ impl Kind {
 pub struct Header {
     /// What it holds.
     pub kind: Kind,
+    /// The version that wrote it.
+    pub format: u16,
     /// Its number among its kind.
     pub number: u32,
     /// Different each time a file is used.
@@ -82,7 +96,7 @@ pub enum HeaderError {
     #[error("its header is damaged")]
     Damaged,
     /// Written by a version that this one does not know.
-    #[error("it has format {0}, this version reads format {FORMAT}")]
+    #[error("it has format {0}, this version reads formats up to {FORMAT}")]
     Version(u16),
 }
 
@@ -92,7 +106,10 @@ impl Header {
         let mut bytes = Vec::with_capacity(HEADER as usize);
         bytes.extend_from_slice(MAGIC);
         let mut out = Out(&mut bytes);
-        out.u16(FORMAT).u8(self.kind as u8).u8(0).u32(self.number);
+        out.u16(self.format)
+            .u8(self.kind as u8)
+            .u8(0)
+            .u32(self.number);
         out.u64(self.epoch).u64(self.before_end).u64(self.key_seed);
         out.i64(self.since.0);
         bytes.resize(HEADER as usize - 8, 0);
@@ -114,17 +131,14 @@ impl Header {
         }
         let mut from = In(fields);
         let version = from.u16()?;
-        if version != FORMAT {
+        if !(FORMAT_MIN..=FORMAT).contains(&version) {
             return Some(Err(HeaderError::Version(version)));
         }
-        let kind = match from.u8()? {
-            0 => Kind::Envelope,
-            1 => Kind::Body,
-            _ => return None,
-        };
+        let kind = Kind::of(from.u8()?)?;
         from.u8()?;
         Some(Ok(Self {
             kind,
+            format: version,
             number: from.u32()?,
             epoch: from.u64()?,
             before_end: from.u64()?,

@@ -28,11 +28,12 @@ const STATES: [State; 10] = [
     State::Dead,
 ];
 
-const CAUSES: [DeathCause; 4] = [
+const CAUSES: [DeathCause; 5] = [
     DeathCause::Attempts,
     DeathCause::Age,
     DeathCause::Uncertain,
     DeathCause::TooLarge,
+    DeathCause::StorageDamaged,
 ];
 
 const KINDS: [DestinationKind; 5] = [

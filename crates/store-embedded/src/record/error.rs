@@ -1,5 +1,7 @@
 //! Why a record cannot be opened or used.
 
+use rusqlite::ErrorCode;
+
 /// Why a record cannot be opened or used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
@@ -39,4 +41,25 @@ pub enum RecordError {
     /// The disk, or SQLite.
     #[error("the record cannot be read or written: {0}")]
     Sqlite(#[from] rusqlite::Error),
+}
+
+impl RecordError {
+    /// Whether the file is damaged, or not a record at all.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => {
+                matches!(
+                    error.sqlite_error_code(),
+                    Some(
+                        ErrorCode::DatabaseCorrupt
+                            | ErrorCode::NotADatabase
+                            | ErrorCode::SystemIoFailure
+                    )
+                ) || matches!(error, rusqlite::Error::SqliteFailure(error, Some(said)) if error.code == ErrorCode::Unknown && said.contains("no such table"))
+                    || matches!(error, rusqlite::Error::QueryReturnedNoRows)
+            }
+            Self::Foreign | Self::UnknownWord { .. } | Self::Timeline(_) => true,
+            Self::Newer { .. } | Self::TooSlow(_) | Self::Thread(_) | Self::NotPrivate(_) => false,
+        }
+    }
 }

@@ -10,7 +10,8 @@
 //! Reading order: [`settings`], [`error`]; `schema` (the tables), `words`,
 //! `timeline` and `row` (what is in them); `waiting` (what is not in them yet),
 //! `applier` and `retention` (the thread), `turn`; `keys`; `readers`, `filter`,
-//! `receipts` (the answers); `registry`, `suppressions`; `history`; `verify`.
+//! `receipts` (the answers); `registry`, `suppressions`; `history`; `verify`,
+//! `rescue`.
 
 mod applier;
 pub mod error;
@@ -20,6 +21,7 @@ mod keys;
 mod readers;
 mod receipts;
 mod registry;
+mod rescue;
 mod retention;
 mod row;
 mod schema;
@@ -53,8 +55,9 @@ use waiting::{Job, Key, Waiting};
 
 pub(crate) use applier::Applier;
 pub use error::RecordError;
+pub use rescue::rescue;
 pub use settings::{KeptReceipts, RecordSettings};
-pub use verify::verify;
+pub use verify::{ended_by_damage, store_and_position, verify};
 
 /// A handle to the record. Clones share it; when the last is dropped without
 /// [`Record::close`], what waits is left to the journal.
@@ -215,6 +218,23 @@ impl Record {
             self.waiting().failed(error.to_string());
             None
         })
+    }
+
+    /// Which store this is the record of; 0 if it was not told yet.
+    pub fn store_id(&self) -> Result<u64, RecordError> {
+        let connection = self.registry_reader();
+        Ok(schema::store_id(&connection)?)
+    }
+
+    /// Tells it which store it is of, on the disk before this returns.
+    pub fn set_store_id(&self, id: u64) -> Result<(), RecordError> {
+        let writer = self.shared.registry_writer.lock();
+        let writer = writer.unwrap_or_else(PoisonError::into_inner);
+        writer.execute(
+            "INSERT OR REPLACE INTO store (only_row, id) VALUES (1, ?1)",
+            [id.cast_signed()],
+        )?;
+        Ok(())
     }
 
     /// Whether what is handed over reaches the disk.

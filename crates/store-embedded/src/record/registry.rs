@@ -10,9 +10,11 @@ use std::sync::{MutexGuard, PoisonError};
 use outflow_core::time::Wall;
 use outflow_ports::registry::{Audit, AuditEntry, Change, Document, Kind, Registry, RegistryError};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::Record;
 use super::words;
+use crate::journal::codec::Out;
 
 /// The most entries of the audit in one answer.
 const ENTRIES_MAX: usize = 10_000;
@@ -43,15 +45,19 @@ impl Registry for Record {
     }
 
     fn change(&self, change: Change<'_>, audit: Audit<'_>) -> Result<u64, RegistryError> {
-        self.write_now(|tables| {
+        let version = self.write_now(|tables| {
             let version = replace(tables, &change, audit.at)?;
             note(tables, &audit).map_err(storage)?;
             Ok(version)
-        })
+        })?;
+        self.fold_log_in();
+        Ok(version)
     }
 
     fn keep(&self, change: Change<'_>, at: Wall) -> Result<u64, RegistryError> {
-        self.write_now(|tables| replace(tables, &change, at))
+        let version = self.write_now(|tables| replace(tables, &change, at))?;
+        self.fold_log_in();
+        Ok(version)
     }
 
     fn audit(&self, audit: Audit<'_>) -> Result<(), RegistryError> {
@@ -83,6 +89,16 @@ impl Record {
     pub(super) fn registry_reader(&self) -> MutexGuard<'_, Connection> {
         let reader = self.shared.registry_reader.lock();
         reader.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Empties the log of SQLite into the file: a log that is cut or deleted
+    /// says nothing of what it had, and must not take along what operators set.
+    fn fold_log_in(&self) {
+        let _turn = self.shared.turns.take();
+        let writer = self.shared.registry_writer.lock();
+        let writer = writer.unwrap_or_else(PoisonError::into_inner);
+        // Whoever reads may keep it from that; the next change does it too.
+        let _ = writer.pragma_update(None, "wal_checkpoint", "TRUNCATE");
     }
 
     /// Writes, all or nothing.
@@ -137,18 +153,30 @@ fn put(
     at: Wall,
 ) -> rusqlite::Result<()> {
     let mut put = tables.prepare_cached(
-        "INSERT OR REPLACE INTO documents (kind, id, value, version, changed_at_ms) \
-         VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT OR REPLACE INTO documents (kind, id, value, version, changed_at_ms, row_check) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
     let kind = change.kind.as_str();
-    put.execute(params![
-        kind,
-        change.id,
-        change.value,
-        version.cast_signed(),
-        words::millis(at)
-    ])?;
+    let (version, at) = (version.cast_signed(), words::millis(at));
+    let check = row_check(kind, change.id, change.value, version, at);
+    put.execute(params![kind, change.id, change.value, version, at, check])?;
     Ok(())
+}
+
+/// What tells a row that was damaged: SQLite itself looks at how rows are kept,
+/// and not at what is in them.
+pub(super) fn row_check(
+    kind: &str,
+    id: &str,
+    value: Option<&str>,
+    version: i64,
+    changed_at_ms: i64,
+) -> i64 {
+    let mut bytes = Vec::new();
+    let mut out = Out(&mut bytes);
+    out.text(kind).text(id).maybe_text(value);
+    out.i64(version).i64(changed_at_ms);
+    xxh3_64(&bytes).cast_signed()
 }
 
 pub(super) fn note(tables: &Transaction<'_>, audit: &Audit<'_>) -> rusqlite::Result<()> {

@@ -15,9 +15,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use super::error::RecordError;
+use super::registry::row_check;
 
 /// Marks the file as a record: "OFrc".
 const APPLICATION_ID: i64 = 0x4f46_7263;
@@ -26,7 +27,7 @@ const APPLICATION_ID: i64 = 0x4f46_7263;
 const BUSY: Duration = Duration::from_secs(2);
 
 /// What brings format N to format N + 1, at place N.
-const STEPS: [&str; 3] = [FIRST, SUPPRESSIONS, HISTORY];
+const STEPS: [&str; 4] = [FIRST, SUPPRESSIONS, HISTORY, STORE];
 
 const FIRST: &str = "
 CREATE TABLE receipts (
@@ -150,6 +151,16 @@ CREATE TABLE history_size (
 INSERT INTO history_size (only_row, rows) VALUES (1, 0);
 ";
 
+/// Which store this is the record of; the list of segments says the same. None
+/// until there is a list. Documents have checks of their own.
+const STORE: &str = "
+CREATE TABLE store (
+    only_row        INTEGER PRIMARY KEY CHECK (only_row = 1),
+    id              INTEGER NOT NULL
+);
+ALTER TABLE documents ADD COLUMN row_check INTEGER;
+";
+
 /// The format this release writes.
 pub const FORMAT: i64 = STEPS.len() as i64;
 
@@ -205,12 +216,39 @@ pub fn format_of(connection: &Connection) -> Result<i64, RecordError> {
     Ok(format)
 }
 
+/// Gives all documents their checks.
+pub fn check_documents(change: &Connection) -> rusqlite::Result<()> {
+    let mut rows =
+        change.prepare("SELECT kind, id, value, version, changed_at_ms FROM documents")?;
+    let checks = rows.query_map([], |row| {
+        let (kind, id): (String, String) = (row.get(0)?, row.get(1)?);
+        let value: Option<String> = row.get(2)?;
+        let check = row_check(&kind, &id, value.as_deref(), row.get(3)?, row.get(4)?);
+        Ok((kind, id, check))
+    })?;
+    let checks: Vec<(String, String, i64)> = checks.collect::<Result<_, _>>()?;
+    for row in checks {
+        let set = "UPDATE documents SET row_check = ?3 WHERE kind = ?1 AND id = ?2";
+        change.execute(set, row)?;
+    }
+    Ok(())
+}
+
+/// Which store a record is of; 0 if it was not told.
+pub fn store_id(connection: &Connection) -> rusqlite::Result<u64> {
+    let id = connection.query_row("SELECT id FROM store", [], |row| row.get::<_, i64>(0));
+    Ok(id.optional()?.unwrap_or(0).cast_unsigned())
+}
+
 /// Brings a record to the format of this release.
 pub fn migrate(connection: &mut Connection) -> Result<(), RecordError> {
     let format = format_of(connection)?;
     for (step, to) in STEPS.iter().zip(1..).filter(|(_, to)| *to > format) {
         let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         change.execute_batch(step)?;
+        if *step == STORE {
+            check_documents(&change)?;
+        }
         change.pragma_update(None, "application_id", APPLICATION_ID)?;
         change.pragma_update(None, "user_version", to)?;
         change.commit()?;

@@ -2,16 +2,19 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
+use outflow_core::message::Seq;
+use outflow_core::retry::schedule::DeathCause;
+use rusqlite::{Connection, params};
 
 use super::error::RecordError;
+use super::registry::row_check;
 use super::{schema, words};
 
 /// The most findings of SQLite's own check that are listed.
 const FINDINGS_MAX: u32 = 100;
 
 /// What must be in a record.
-const PARTS: [&str; 17] = [
+const PARTS: [&str; 18] = [
     "receipts",
     "receipts_by_tenant",
     "receipts_not_delivered",
@@ -26,6 +29,7 @@ const PARTS: [&str; 17] = [
     "history_rates",
     "history_size",
     "sqlite_sequence",
+    "store",
     "suppressions",
     "suppressions_by_destination",
     "suppressions_held",
@@ -77,7 +81,34 @@ pub fn verify(path: &Path) -> Result<Vec<String>, RecordError> {
         }
     }
     wrong.extend(unknown_states(&connection)?);
+    let changed = changed_documents(&connection)?.into_iter();
+    wrong.extend(changed.map(|(kind, id)| format!("the {kind} {id} is not what was written")));
     Ok(wrong)
+}
+
+/// Which store a record is of, 0 if it was not told, and up to where it covers
+/// the journal.
+pub fn store_and_position(path: &Path) -> Result<(u64, u64), RecordError> {
+    let connection = schema::reader(path)?;
+    let known: bool = connection
+        .prepare("SELECT 1 FROM sqlite_schema WHERE name = 'store'")?
+        .exists([])?;
+    let id = match known {
+        true => schema::store_id(&connection)?,
+        false => 0,
+    };
+    let position = connection.query_row("SELECT journal FROM position", [], |row| {
+        row.get::<_, i64>(0)
+    })?;
+    Ok((id, position.cast_unsigned()))
+}
+
+/// Whether a message ended because what was stored of it is damaged.
+pub fn ended_by_damage(path: &Path, seq: Seq) -> Result<bool, RecordError> {
+    let connection = schema::reader(path)?;
+    let cause = DeathCause::StorageDamaged.as_str();
+    let mut find = connection.prepare("SELECT 1 FROM receipts WHERE seq = ?1 AND cause = ?2")?;
+    Ok(find.exists(params![seq.0.cast_signed(), cause])?)
 }
 
 fn integrity(connection: &Connection) -> Result<Vec<String>, RecordError> {
@@ -97,6 +128,23 @@ fn missing(connection: &Connection) -> Result<Vec<String>, RecordError> {
         }
     }
     Ok(missing)
+}
+
+/// Documents that are not what was written.
+pub(super) fn changed_documents(
+    connection: &Connection,
+) -> Result<Vec<(String, String)>, RecordError> {
+    let mut select = connection
+        .prepare("SELECT kind, id, value, version, changed_at_ms, row_check FROM documents")?;
+    let rows = select.query_map([], |row| {
+        let (kind, id): (String, String) = (row.get(0)?, row.get(1)?);
+        let value: Option<String> = row.get(2)?;
+        let check = row_check(&kind, &id, value.as_deref(), row.get(3)?, row.get(4)?);
+        let is_it = row.get::<_, Option<i64>>(5)? == Some(check);
+        Ok((!is_it).then_some((kind, id)))
+    })?;
+    let changed: Vec<Option<(String, String)>> = rows.collect::<Result<_, _>>()?;
+    Ok(changed.into_iter().flatten().collect())
 }
 
 fn unknown_states(connection: &Connection) -> Result<Vec<String>, RecordError> {

@@ -24,11 +24,12 @@ pub const FINAL: [State; 6] = [
 
 const CHANNELS: [Channel; 3] = [Channel::Email, Channel::Sms, Channel::Push];
 
-const CAUSES: [DeathCause; 4] = [
+const CAUSES: [DeathCause; 5] = [
     DeathCause::Attempts,
     DeathCause::Age,
     DeathCause::Uncertain,
     DeathCause::TooLarge,
+    DeathCause::StorageDamaged,
 ];
 
 const KINDS: [DestinationKind; 5] = [

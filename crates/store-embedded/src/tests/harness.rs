@@ -78,6 +78,9 @@ pub struct Rig {
     pub settings: Settings,
     pub entropy: Entropy,
     pub scratch: Scratch,
+    /// Whether it is opened with its record, as a server does; its disk has no
+    /// moods then.
+    pub is_paired: bool,
     bell: Arc<Bell>,
     heard: u64,
 }
@@ -127,6 +130,7 @@ impl Rig {
             clock,
             entropy: Entropy(seed),
             scratch,
+            is_paired: false,
             bell: Arc::default(),
             heard: 0,
         };
@@ -134,20 +138,56 @@ impl Rig {
         rig
     }
 
+    /// A store in this directory, with its record.
+    pub fn paired(scratch: Scratch) -> Result<Self, OpenError> {
+        let clock = Arc::new(Clock(AtomicU64::new(Nanos::from_secs(10).0)));
+        let mut rig = Self {
+            store: None,
+            disk: Faulty {
+                inner: Arc::new(Platter::default()),
+                mood: Arc::new(Mood::default()),
+            },
+            memory: None,
+            settings: Settings {
+                envelope_segment_bytes: 8 << 10,
+                ..small(&clock)
+            },
+            clock,
+            entropy: Entropy(0),
+            scratch,
+            is_paired: true,
+            bell: Arc::default(),
+            heard: 0,
+        };
+        rig.open()?;
+        Ok(rig)
+    }
+
     pub fn open(&mut self) -> Result<crate::Opened, OpenError> {
+        if self.is_paired {
+            let wake = self.wake();
+            let (dir, settings) = (self.scratch.path(), self.settings.clone());
+            let (store, opened) = EmbeddedStore::open(dir, settings, wake)?;
+            self.store = Some(store);
+            return Ok(opened);
+        }
         let record = Record::open(
             &self.scratch.path().join("record.sqlite"),
             self.settings.record,
         )?;
-        let bell = Arc::clone(&self.bell);
-        let wake: Wake = Arc::new(move || {
-            *bell.rung.lock().unwrap() += 1;
-            bell.ringing.notify_all();
-        });
+        let wake = self.wake();
         let disk = Arc::new(self.disk.clone());
         let (store, opened) = EmbeddedStore::open_on(disk, record, self.settings.clone(), wake)?;
         self.store = Some(store);
         Ok(opened)
+    }
+
+    fn wake(&self) -> Wake {
+        let bell = Arc::clone(&self.bell);
+        Arc::new(move || {
+            *bell.rung.lock().unwrap() += 1;
+            bell.ringing.notify_all();
+        })
     }
 
     /// The process is killed; what it wrote stays in the machine's memory.

@@ -19,8 +19,10 @@ use super::driver::{Driver, Said, key_of, message};
 use super::harness::{Rig, small};
 use super::scratch::Scratch;
 use crate::clerk::{Clerk, Papers};
+use crate::disk::Disk;
 use crate::index::Finished;
 use crate::journal::files::Files;
+use crate::journal::list::{Contents, SegmentList};
 use crate::journal::place::Place;
 use crate::journal::segment::Kind;
 use crate::library::Library;
@@ -99,9 +101,12 @@ fn a_segment_is_recycled_though_names_could_not_be_synced() {
     let rig = Rig::on_memory(1);
     let settings = small(&rig.clock);
     for kind in [Kind::Envelope, Kind::Body] {
+        let disk: Arc<dyn Disk> = Arc::new(rig.disk.clone());
+        let list = SegmentList::begin(Arc::clone(&disk), Contents::default()).unwrap();
         let files = Files::new(
-            Arc::new(rig.disk.clone()),
+            disk,
             Arc::default(),
+            Arc::new(list),
             1,
             2,
             Arc::clone(&settings.boot),
@@ -109,9 +114,8 @@ fn a_segment_is_recycled_though_names_could_not_be_synced() {
         );
         let active = files.begin(kind, 99, 0, 10).unwrap();
         rig.disk.mood.names_failing.store(1, SeqCst);
-        let name = kind.name(99);
-        assert!(files.recycle(kind, &name, &active.file).is_err());
-        files.recycle(kind, &name, &active.file).unwrap();
+        assert!(files.recycle(kind, 99, &active.file).is_err());
+        files.recycle(kind, 99, &active.file).unwrap();
         assert!(files.begin(kind, 100, 0, 10).is_ok());
     }
 }

@@ -14,6 +14,7 @@ use super::driver::{Driver, Said, message, settlement};
 use super::harness::Rig;
 use super::space::until;
 use crate::disk::Disk;
+use crate::journal::list::COPIES;
 use crate::journal::segment::{Header, Kind};
 
 const FLOW: FlowId = FlowId(0);
@@ -236,6 +237,9 @@ fn numbers_of_segments_go_beyond_24_bits() {
     let mut driver = begin();
     driver.rig.die();
     let number = (1 << 24) - 2;
+    for name in COPIES {
+        driver.rig.disk.remove(name).unwrap();
+    }
     for kind in [Kind::Envelope, Kind::Body] {
         for name in driver.rig.disk.list().unwrap() {
             if name.starts_with(&kind.name(1)[..4]) {
@@ -243,6 +247,7 @@ fn numbers_of_segments_go_beyond_24_bits() {
             }
         }
         let header = Header {
+            format: 1,
             kind,
             number,
             epoch: 7,

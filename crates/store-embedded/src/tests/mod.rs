@@ -14,4 +14,5 @@ mod privacy;
 mod receipts;
 mod scratch;
 mod space;
+mod truth;
 mod volume;

@@ -13,9 +13,11 @@ use outflow_ports::store::{NewMessage, Store};
 
 use super::driver::{Driver, Said, key_of, message, settlement};
 use super::harness::Rig;
-use crate::disk::Disk;
+use crate::disk::{Disk, read_range};
 use crate::journal::codec::Out;
 use crate::journal::entry::{DEFERRAL, Entry, Tried};
+use crate::journal::list::COPIES;
+use crate::journal::segment::{FORMAT, HEADER, Header, Kind};
 
 const FLOW: FlowId = FlowId(0);
 
@@ -88,6 +90,9 @@ fn format_1_is_read() {
     let mut rig = Rig::on_directory();
     rig.die();
     let journal = rig.scratch.path().join("journal");
+    for name in COPIES {
+        std::fs::remove_file(journal.join(name)).unwrap();
+    }
     for file in std::fs::read_dir(fixtures().join("format-1")).unwrap() {
         let file = file.unwrap();
         std::fs::copy(file.path(), journal.join(file.file_name())).unwrap();
@@ -107,6 +112,14 @@ fn format_1_is_read() {
         (&b"envelope 3"[..], &b"a body"[..])
     );
     driver.pass(Nanos::from_secs(1));
+    // What is written from now on belongs to a list, and who knows of none must
+    // not go on with it.
+    driver.open(FlowId(1));
+    let other: Arc<[u8]> = Arc::from(*b"other");
+    driver.accept(vec![message(FlowId(1), 8, &other)]);
+    let newest = driver.rig.disk.open(&Kind::Envelope.name(2)).unwrap();
+    let newest = Header::read(&read_range(&*newest, 0, HEADER).unwrap()).unwrap();
+    assert_eq!(newest.format, FORMAT);
     let body: Arc<[u8]> = Arc::from([]);
     let again = driver.accept(vec![NewMessage {
         idempotency_key: Some(Arc::from("key")),

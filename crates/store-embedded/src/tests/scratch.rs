@@ -30,8 +30,28 @@ impl Scratch {
         Self(path)
     }
 
+    /// A copy of all files in it.
+    pub fn copy(&self) -> Self {
+        let copy = Self::in_memory();
+        copy_into(&self.0, &copy.0);
+        copy
+    }
+
     pub fn path(&self) -> &Path {
         &self.0
+    }
+}
+
+fn copy_into(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            std::fs::create_dir(&to).unwrap();
+            copy_into(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
     }
 }
 

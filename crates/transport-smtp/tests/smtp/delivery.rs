@@ -11,7 +11,7 @@ use outflow_transport_smtp::{Login, Relay, Tls};
 use crate::certificates::certificate;
 use crate::letters::{self, letters};
 use crate::server::{Manner, Server};
-use crate::world::{World, parcel, relay, simple, unreadable};
+use crate::world::{World, damaged, parcel, relay, simple, unreadable};
 
 const ALL: [&str; 5] = [
     "PIPELINING",
@@ -142,6 +142,8 @@ fn what_is_too_large_or_unreadable_is_not_sent() {
         }
     );
     assert!(network && gone.lives, "{:?}", gone.reply);
+    let damaged = world.send(0, damaged());
+    assert!(matches!(damaged.reply, Reply::Damaged { .. }) && damaged.lives);
     let injected = letters::envelope("user@example.org>\r\nRSET\r\n");
     let wrong = world.send(0, parcel(&injected, &letters::content("x", "y")));
     assert!(matches!(wrong.reply, Reply::Said { code: 554, .. }) && wrong.lives);

@@ -25,13 +25,12 @@ use crate::letters;
 /// Longer than anything takes on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One letter, or none.
-struct Stored(Option<(Envelope, Content)>);
+/// One letter, or why there is none.
+struct Stored(Result<(Envelope, Content), ParcelError>);
 
 impl ParcelSource for Stored {
     fn read(&self, _: u64, _: u64) -> Result<Parcel, ParcelError> {
-        let gone = || ParcelError("the disk is gone".to_owned());
-        let (envelope, content) = self.0.as_ref().ok_or_else(gone)?;
+        let (envelope, content) = self.0.as_ref().map_err(Clone::clone)?;
         Ok(Parcel {
             envelope: envelope.to_bytes().into(),
             body: content.to_bytes().into(),
@@ -40,12 +39,18 @@ impl ParcelSource for Stored {
 }
 
 pub fn parcel(envelope: &Envelope, content: &Content) -> ParcelRef {
-    let stored = Stored(Some((envelope.clone(), content.clone())));
+    let stored = Stored(Ok((envelope.clone(), content.clone())));
     ParcelRef::new(Arc::new(stored), 0, 0)
 }
 
 pub fn unreadable() -> ParcelRef {
-    ParcelRef::new(Arc::new(Stored(None)), 0, 0)
+    let error = ParcelError::Unread("the disk is gone".to_owned());
+    ParcelRef::new(Arc::new(Stored(Err(error))), 0, 0)
+}
+
+pub fn damaged() -> ParcelRef {
+    let error = ParcelError::Damaged("it does not hold".to_owned());
+    ParcelRef::new(Arc::new(Stored(Err(error))), 0, 0)
 }
 
 pub fn simple(to: &str) -> ParcelRef {

@@ -69,6 +69,7 @@ impl World {
         self.now.mono = self.now.mono + downtime;
         self.now.wall = self.now.wall + downtime;
         let start = Start::Again {
+            counts_lost_at: None,
             limits: BTreeMap::new(),
             holds: self.held.iter().cloned().collect(),
             adapted: BTreeMap::new(),

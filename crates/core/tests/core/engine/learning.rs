@@ -210,6 +210,7 @@ fn a_restart_goes_on_at_what_was_learnt() {
     desk.run(Nanos(900 * SECOND), |now, _| far.answer(now));
     let before = desk.learnt(PAIR).expect("it was refused");
     let start = Start::Again {
+        counts_lost_at: None,
         limits: BTreeMap::new(),
         holds: BTreeMap::new(),
         adapted: desk.lore(),
@@ -352,6 +353,7 @@ fn no_cost_is_too_large_for_what_was_learnt() {
 /// What was known when the process stopped, so long ago.
 pub(super) fn again(desk: &Desk, downtime: Nanos) -> Desk {
     let start = Start::Again {
+        counts_lost_at: None,
         limits: BTreeMap::new(),
         holds: BTreeMap::new(),
         adapted: desk.lore(),
@@ -617,6 +619,7 @@ fn a_policy_that_was_raised_while_nobody_was_there_bounds_what_was_learnt() {
     let key = "isp:google#learnt";
     assert!(desk.learnt(key).is_some(), "it was refused");
     let start = Start::Again {
+        counts_lost_at: None,
         limits: BTreeMap::new(),
         holds: BTreeMap::new(),
         adapted: desk.lore(),

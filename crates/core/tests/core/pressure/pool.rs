@@ -86,6 +86,7 @@ fn a_restart_is_no_way_out() {
     };
     let kept: Vec<u32> = (0..10).map(kept).collect();
     let start = Start::Again {
+        counts_lost_at: None,
         limits: BTreeMap::new(),
         holds: std::mem::take(&mut world.holds),
         adapted: BTreeMap::new(),

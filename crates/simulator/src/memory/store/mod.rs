@@ -203,6 +203,7 @@ impl Store for MemoryStore {
             is_dead.then_some(FlowId(index as u32))
         });
         Recovered {
+            counts_lost_at: None,
             flows: flows.collect(),
             reserved: reserved.collect(),
             limits: self.image.limits.clone(),

@@ -241,10 +241,13 @@ fn a_record_without_history_gets_one() {
     drop(open(&scratch.file()));
     let connection = Connection::open(scratch.file()).unwrap();
     connection
-        .execute_batch("DROP TABLE history; DROP TABLE history_rates; DROP TABLE history_size")
+        .execute_batch(
+            "DROP TABLE history; DROP TABLE history_rates; DROP TABLE history_size; \
+             DROP TABLE store; ALTER TABLE documents DROP COLUMN row_check;",
+        )
         .unwrap();
-    // They came with the last format.
-    let before = schema::FORMAT - 1;
+    // They came with the last format but one.
+    let before = schema::FORMAT - 2;
     connection
         .pragma_update(None, "user_version", before)
         .unwrap();

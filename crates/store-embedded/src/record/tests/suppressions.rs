@@ -210,7 +210,8 @@ fn an_earlier_record_is_brought_up() {
     connection
         .execute_batch(
             "DROP TABLE suppressions; DROP TABLE history; DROP TABLE history_rates; \
-             DROP TABLE history_size; PRAGMA user_version = 1;",
+             DROP TABLE history_size; DROP TABLE store; \
+             ALTER TABLE documents DROP COLUMN row_check; PRAGMA user_version = 1;",
         )
         .unwrap();
     drop(connection);

@@ -109,7 +109,8 @@ fn a_check_says_what_is_wrong() {
     connection
         .execute_batch(
             "UPDATE receipts SET state = 'lost', timeline = '[';
-             INSERT INTO documents VALUES ('account', 'a', '{', 1, 0);
+             INSERT INTO documents (kind, id, value, version, changed_at_ms)
+                 VALUES ('account', 'a', '{', 1, 0);
              UPDATE position SET journal = -1;",
         )
         .unwrap();
@@ -120,6 +121,7 @@ fn a_check_says_what_is_wrong() {
             "1 documents are not JSON",
             "1 positions are before the beginning of the journal",
             "1 receipts have the unknown state \"lost\"",
+            "the account a is not what was written",
         ]
     );
     connection
