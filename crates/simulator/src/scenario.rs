@@ -14,6 +14,7 @@ pub mod limit;
 pub mod policy;
 pub mod random;
 pub mod random_world;
+pub mod store;
 
 use std::collections::BTreeSet;
 
@@ -28,6 +29,7 @@ use account::AccountData;
 use action::Action;
 use faults::Faults;
 use policy::{HeadroomData, PolicyData};
+use store::StoreData;
 
 /// One simulation as data.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -55,6 +57,9 @@ pub struct Scenario {
     /// Where the counts of limits live.
     #[serde(default)]
     pub ledger: Ledger,
+    /// Which store nodes have.
+    #[serde(default)]
+    pub store: StoreData,
     /// Whether nodes learn what networks take from what they refuse.
     #[serde(default)]
     pub learn: bool,
