@@ -7,7 +7,8 @@
 //! ```
 //!
 //! `--narrow` runs the random scenarios that the worlds begin as: without relays,
-//! pools and operators.
+//! pools and operators. `--real` gives all of them the store of production on a
+//! simulated disk.
 
 #![allow(clippy::print_stdout)]
 
@@ -19,6 +20,7 @@ use std::thread;
 use outflow_simulator::scenario::Scenario;
 use outflow_simulator::scenario::random::random_faults;
 use outflow_simulator::scenario::random_world::random_world;
+use outflow_simulator::scenario::store::random_store;
 use outflow_simulator::simulate::run;
 
 /// Progress is printed after so many worlds.
@@ -29,13 +31,23 @@ fn main() -> ExitCode {
         .skip(1)
         .partition(|it| it.starts_with("--"));
     let narrow = flags.iter().any(|flag| flag == "--narrow");
-    let known = flags.len() == usize::from(narrow);
+    let real = flags.iter().any(|flag| flag == "--real");
+    let known = flags.len() == usize::from(narrow) + usize::from(real);
     let mut numbers = numbers.iter().map(|it| it.parse::<u64>());
     let (Some(Ok(first)), Some(Ok(count)), true) = (numbers.next(), numbers.next(), known) else {
-        println!("usage: hunt [--narrow] FIRST_SEED COUNT");
+        println!("usage: hunt [--narrow] [--real] FIRST_SEED COUNT");
         return ExitCode::from(2);
     };
-    let generate = if narrow { random_faults } else { random_world };
+    let generate = |seed| {
+        let mut scenario = match narrow {
+            true => random_faults(seed),
+            false => random_world(seed),
+        };
+        if real {
+            random_store(&mut scenario, seed);
+        }
+        scenario
+    };
     let (next, done, spoken) = (AtomicU64::new(first), AtomicU64::new(0), AtomicU64::new(0));
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
@@ -46,7 +58,7 @@ fn main() -> ExitCode {
                     if seed >= first + count {
                         break;
                     }
-                    if let Some(problem) = problem_of(generate, seed) {
+                    if let Some(problem) = problem_of(&generate(seed), seed) {
                         spoken.fetch_add(1, Ordering::Relaxed);
                         println!("seed {seed}: {problem}");
                     }
@@ -68,8 +80,8 @@ fn main() -> ExitCode {
 }
 
 /// What the checkers first say of a world, if they say anything.
-fn problem_of(generate: fn(u64) -> Scenario, seed: u64) -> Option<String> {
-    match catch_unwind(|| run(&generate(seed), seed)) {
+fn problem_of(scenario: &Scenario, seed: u64) -> Option<String> {
+    match catch_unwind(|| run(scenario, seed)) {
         Ok(Ok((_, violations))) => violations
             .first()
             .map(|it| format!("{} at {}: {}", it.checker, it.at, it.what)),

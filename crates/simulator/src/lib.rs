@@ -18,7 +18,9 @@
 //! - [`pressure`]: accounts that were asked to wait, and the others meanwhile.
 //! - [`recorder`], [`tally`], [`histogram`], [`utilisation`], [`series`],
 //!   [`summary`]: a run in numbers.
-//! - [`memory`]: stores and ledgers in memory, with faults.
+//! - [`real`]: the store that production has, on a simulated disk.
+//! - [`memory`]: a ledger in memory, and a store that the real one is compared
+//!   with, with faults.
 //! - [`world`]: nodes over all that, in virtual time; [`simulate`]: one run,
 //!   judged.
 //! - [`hidden`]: providers with hidden limits against rules for the rate, by
@@ -39,6 +41,7 @@ pub mod meter;
 pub mod network;
 pub mod pressure;
 pub mod random;
+pub mod real;
 pub mod recorder;
 pub mod report;
 pub mod scenario;

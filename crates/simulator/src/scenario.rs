@@ -15,6 +15,7 @@ pub mod policy;
 pub mod random;
 mod random_leased;
 pub mod random_world;
+pub mod store;
 
 use std::collections::BTreeSet;
 
@@ -29,6 +30,7 @@ use account::AccountData;
 use action::Action;
 use faults::Faults;
 use policy::{HeadroomData, PolicyData};
+use store::StoreData;
 
 /// One simulation as data.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -56,6 +58,9 @@ pub struct Scenario {
     /// Where the counts of limits live.
     #[serde(default)]
     pub ledger: Ledger,
+    /// Which store nodes have.
+    #[serde(default)]
+    pub store: StoreData,
     /// Whether nodes learn what networks take from what they refuse.
     #[serde(default)]
     pub learn: bool,

@@ -69,7 +69,9 @@ pub fn run_broken(
         flows_per_live: if by_domain { 2 } else { 1 },
         // A store that fails makes callers come again with what was never
         // accepted.
-        flows_extra: if scenario.faults.store.fails.0 > 0.0 {
+        flows_extra: if scenario.faults.store.fails.0 > 0.0
+            || scenario.faults.store.disk.fail_commits()
+        {
             1_000
         } else {
             64

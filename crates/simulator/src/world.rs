@@ -5,8 +5,8 @@
 //! clocks of its own; a crash drops the node and leaves its disk. Everything
 //! that happens is told to an observer in true time, seen from outside.
 //!
-//! Reading order: `clock`, `transport`, `resolver`, `store`, `ledger` (the
-//! ports), `player` (a node), `cast` (who is who), `setup` (from data),
+//! Reading order: `clock`, `content` (what messages say), `transport`, `resolver`,
+//! `store` and `stores`, `ledger` (the ports), `player` (a node), `cast` (who is who), `setup` (from data),
 //! `intake` (how messages arrive), `lifecycle` (how nodes start and end), `dispatch`
 //! (what a node hands over), `probe` and `explained` (what the world asks), `operator` (what
 //! operators do), `script` (what goes wrong), `sabotage`
@@ -15,6 +15,7 @@
 mod alerts;
 mod cast;
 pub mod clock;
+mod content;
 mod dispatch;
 mod explained;
 mod intake;
@@ -28,6 +29,7 @@ pub mod sabotage;
 mod script;
 mod setup;
 pub mod store;
+mod stores;
 pub mod transport;
 
 use std::cmp::Reverse;
@@ -65,7 +67,9 @@ const RESUBMIT_AFTER: Nanos = Nanos::from_millis(100);
 const DELIVERY_DEADLINE: Nanos = Nanos::from_secs(60);
 /// How often nodes are asked what they hold.
 const GAUGE_EVERY: Nanos = Nanos::from_millis(100);
-/// The same, once nothing arrives any more.
+/// The same, once nothing arrives any more, and in scenarios that are longer than
+/// a day.
+const GAUGE_OFTEN_MAX: Nanos = Nanos::from_secs(86_400);
 const GAUGE_SELDOM: Nanos = Nanos::from_secs(10);
 /// Flows that are probed for idle buckets each time.
 const PROBED: usize = 32;
@@ -189,7 +193,10 @@ impl<'a, O: Observer> World<'a, O> {
             orders: Orders::default(),
             watched: Watched::default(),
             sabotage: None,
-            keyed: !faults.crashes.is_empty() || faults.store.fails.0 > 0.0 || restarts,
+            keyed: !faults.crashes.is_empty()
+                || faults.store.fails.0 > 0.0
+                || faults.store.disk.fail_commits()
+                || restarts,
         })
     }
 
@@ -364,11 +371,18 @@ impl<'a, O: Observer> World<'a, O> {
         let Some(player) = self.players.get_mut(number) else {
             return;
         };
-        let written = match (&mut player.node, &mut player.disk) {
-            (Some(node), _) => node.ports_mut().store.take_written(),
-            (None, Some((store, _))) => store.take_written(),
+        let store = match (&mut player.node, &mut player.disk) {
+            (Some(node), _) => &mut node.ports_mut().store,
+            (None, Some((store, _))) => store,
             (None, None) => return,
         };
+        let written = store.take_written();
+        let (problems, at) = (store.take_problems().into_iter(), self.now);
+        self.broken.extend(problems.map(|what| Violation {
+            at,
+            checker: "store",
+            what,
+        }));
         for written in written {
             match written {
                 Written::Deferred(seq, until) => {
@@ -470,7 +484,8 @@ impl<'a, O: Observer> World<'a, O> {
                     self.gauge(node);
                 }
                 self.ask_why();
-                let busy = self.now < self.scenario.duration.0;
+                let is_long = self.scenario.duration.0 > GAUGE_OFTEN_MAX;
+                let busy = self.now < self.scenario.duration.0 && !is_long;
                 let next = if busy { GAUGE_EVERY } else { GAUGE_SELDOM };
                 self.script.at(self.now + next, Happening::Gauge);
             }

@@ -111,6 +111,32 @@ pub struct StoreFaults {
     /// Whether a crash loses everything whose commit was not confirmed. If
     /// not, a random part of it reached the disk.
     pub loses_unsynced: bool,
+    /// What the disk below it does wrong.
+    pub disk: DiskFaults,
+}
+
+/// What a disk does wrong. The model of a store has none.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DiskFaults {
+    /// The share of crashes in which the machine loses power: what was not
+    /// synced is lost, or a part of it. In the others the process is killed.
+    pub power: Share,
+    /// The share of starts that are cut short by another crash.
+    pub cut_short: Share,
+    /// The share of writes, syncs, renames and removals that fail.
+    pub fails: Share,
+    /// When it is full, and for how long.
+    pub full: Vec<Window>,
+    /// The share of batches for the record that have to wait for long.
+    pub record_waits: Share,
+}
+
+impl DiskFaults {
+    /// Whether commits may fail.
+    pub fn fail_commits(&self) -> bool {
+        self.fails.0 > 0.0 || !self.full.is_empty()
+    }
 }
 
 impl Default for StoreFaults {
@@ -121,6 +147,7 @@ impl Default for StoreFaults {
             slow: Span(Nanos::ZERO),
             fails: Share(0.0),
             loses_unsynced: true,
+            disk: DiskFaults::default(),
         }
     }
 }
@@ -247,7 +274,8 @@ impl Faults {
             .crashes
             .iter()
             .map(|it| it.when)
-            .chain(self.pauses.iter().map(|it| it.when));
+            .chain(self.pauses.iter().map(|it| it.when))
+            .chain(self.store.disk.full.iter().map(|it| it.when));
         if periods.into_iter().any(|when| when.is_never_ending()) {
             found.push("faults: something happens every 0 s".to_owned());
         }

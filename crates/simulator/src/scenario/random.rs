@@ -13,6 +13,7 @@ use super::account::AccountData;
 use super::faults::{ClockFault, Crash, Faults, Partition, Pause, When, Window};
 use super::limit::{LimitData, PeriodText};
 use super::policy::{HeadroomData, PolicyData};
+use super::store::StoreData;
 use super::{Ledger, PressureText, Scenario};
 use crate::expect::{Expectations, Range};
 use crate::network::connections::ConnectionCap;
@@ -50,6 +51,7 @@ pub fn random_faults(seed: u64) -> Scenario {
         } else {
             Ledger::Owned
         },
+        store: StoreData::default(),
         under_pressure: PressureText::Keep,
         learn: false,
         headroom: HeadroomData {

@@ -8,13 +8,14 @@ use outflow_core::message::{Recipient, Seq};
 use outflow_core::name::Name;
 use outflow_core::reply::{Reply, Stage};
 use outflow_core::time::{Nanos, Now};
+use outflow_ports::parcel::ParcelRef;
 
-use super::World;
 use super::player::{Attempt, Wire};
 use super::script::Happening;
 use super::transport::Handed;
+use super::{World, content};
 use crate::network;
-use crate::trace::{Answered, ConnectionChange, NodeNo, Observer, Trace};
+use crate::trace::{Answered, ConnectionChange, NodeNo, Observer, Trace, Violation};
 
 impl<O: Observer> World<'_, O> {
     /// Carries out what a node handed over in its last turn.
@@ -37,9 +38,11 @@ impl<O: Observer> World<'_, O> {
                 Handed::Close { session } => self.close(number, session),
                 Handed::Deliver {
                     delivery,
+                    parcel,
                     account,
                     destination,
                 } => {
+                    self.judge_parcel(number, delivery.head.seq, parcel.as_ref());
                     self.deliver(number, now, delivery, &account, &destination);
                 }
             }
@@ -129,6 +132,22 @@ impl<O: Observer> World<'_, O> {
         {
             network.disconnect(wire.session);
         }
+    }
+
+    /// What is delivered must be what was submitted.
+    fn judge_parcel(&mut self, number: usize, seq: Seq, parcel: Option<&ParcelRef>) {
+        let wanted = self.message_of(number, seq);
+        let what = match parcel.map(ParcelRef::read) {
+            Some(Ok(parcel)) if content::number(&parcel) == wanted && wanted.is_some() => return,
+            Some(Ok(_)) => format!("message {wanted:?} is delivered with another content"),
+            Some(Err(error)) => format!("message {wanted:?} cannot be read: {}", error.0),
+            None => format!("message {wanted:?} has no content"),
+        };
+        self.broken.push(Violation {
+            at: self.now,
+            checker: "content",
+            what,
+        });
     }
 
     fn deliver(

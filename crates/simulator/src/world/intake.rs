@@ -9,7 +9,7 @@ use outflow_core::time::{Nanos, Wall};
 use outflow_ports::intake::Submission;
 
 use super::operator::Ordered;
-use super::{BATCH_MAX, Fate, RESUBMIT_AFTER, World};
+use super::{BATCH_MAX, Fate, RESUBMIT_AFTER, World, content};
 use crate::trace::{MessageNo, Observer};
 use crate::traffic::Arrival;
 
@@ -102,7 +102,7 @@ impl<O: Observer> World<'_, O> {
                 wall_at_zero + at
             }
         };
-        let empty: Arc<[u8]> = Arc::default();
+        let mut bodies = content::Bodies::default();
         let mut submissions = Vec::with_capacity(batch.len());
         for arrival in batch {
             if let Some(domain) = &arrival.domain {
@@ -117,8 +117,8 @@ impl<O: Observer> World<'_, O> {
                 recipient: Recipient(arrival.recipient),
                 cost: arrival.cost,
                 engaged: None,
-                envelope: Arc::clone(&empty),
-                body: Arc::from(arrival.message.to_le_bytes()),
+                envelope: content::envelope(arrival.message),
+                body: bodies.of(arrival.message),
             });
         }
         if let Some(sabotage) = self.sabotage {

@@ -104,7 +104,8 @@ pub fn link_faults(scenario: &Scenario, node: u32, seed: u64) -> LinkFaults {
     }
 }
 
-fn windows(when: When, lasts: Nanos, until: Nanos, random: &mut Random) -> Vec<(u32, Window)> {
+/// When something holds that begins at these times, and for how long.
+pub fn windows(when: When, lasts: Nanos, until: Nanos, random: &mut Random) -> Vec<(u32, Window)> {
     let mut found = Vec::new();
     let mut now = Nanos::ZERO;
     while let Some(at) = when.after(now, random).filter(|&at| at < until) {

@@ -24,7 +24,7 @@ impl<O: Observer> World<'_, O> {
             .as_ref()
             .is_some_and(|it| it.phase() == Phase::Done);
         if let Some(down) = player.stops_for.filter(|_| done) {
-            self.crash(number, down);
+            self.end(number, down, true);
         }
     }
 
@@ -65,6 +65,10 @@ impl<O: Observer> World<'_, O> {
 
     /// A node dies and is away for so long.
     pub(super) fn crash(&mut self, number: usize, down: Nanos) {
+        self.end(number, down, false);
+    }
+
+    fn end(&mut self, number: usize, down: Nanos, in_peace: bool) {
         let Some(player) = self.players.get_mut(number) else {
             return;
         };
@@ -72,7 +76,7 @@ impl<O: Observer> World<'_, O> {
             return;
         }
         player.stops_for = None;
-        for wire in player.crash() {
+        for wire in player.crash(in_peace) {
             if let Some(network) = self.networks.get_mut(wire.network) {
                 network.disconnect(wire.session);
             }

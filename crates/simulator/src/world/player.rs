@@ -119,11 +119,11 @@ impl Player {
         self.turn_at = at;
     }
 
-    /// The process is gone. The wires it leaves behind.
-    pub fn crash(&mut self) -> Vec<Wire> {
+    /// The process is gone, in peace or not. The wires it leaves behind.
+    pub fn crash(&mut self, in_peace: bool) -> Vec<Wire> {
         if let Some(node) = self.node.take() {
             let ports = node.into_ports();
-            self.disk = Some((ports.store.crash(), ports.ledger.rebooted()));
+            self.disk = Some((ports.store.gone(in_peace), ports.ledger.rebooted()));
         }
         self.turn_at = Nanos::MAX;
         self.attempts.clear();

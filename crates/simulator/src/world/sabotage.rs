@@ -5,13 +5,17 @@
 //! nothing were wrong, and the checker that watches for it must find it. The
 //! cast, and so the checkers, always goes by what the scenario really says.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use outflow_core::class::Class;
 use outflow_core::engine::action::Record;
 use outflow_core::engine::event::Event;
 use outflow_core::time::{Nanos, Now, Wall};
 use outflow_ports::intake::Submission;
 use outflow_ports::store::{Recovered, StoreDone, StoreWork};
+use outflow_store_embedded::stepped::Broken;
 
+use crate::real::RealStore;
 use crate::scenario::Scenario;
 
 /// A node that oversleeps does so when it wanted to sleep for longer than this.
@@ -75,6 +79,13 @@ pub enum Sabotage {
     IgnoresOrders,
     /// The node goes on with accounts that were taken out.
     KeepsAccounts,
+    /// The real store's disk says that it has synced, and has not.
+    SyncsNothing,
+    /// The real store's writer says that bodies go to a new segment from now on,
+    /// and they do not: what is given up or rewritten is still written to.
+    TurnsInName,
+    /// The real store's writer does not write the names of flows.
+    ForgetsNames,
 }
 
 impl Sabotage {
@@ -136,6 +147,16 @@ impl Sabotage {
             Self::Oversleeps if at > now + NAP => at.max(now + OVERSLEPT),
             Self::StaysAsleep if at > now + NAP => at.max(now + STAYED),
             _ => at,
+        }
+    }
+
+    /// A store that is real.
+    pub(super) fn store(self, store: &mut RealStore) {
+        match self {
+            Self::SyncsNothing => store.mood().lying.store(true, Relaxed),
+            Self::TurnsInName => store.break_on_purpose(Broken::TurnsInName),
+            Self::ForgetsNames => store.break_on_purpose(Broken::ForgetsNames),
+            _ => {}
         }
     }
 

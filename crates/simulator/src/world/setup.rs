@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use outflow_core::account::{AccountSpec, SessionKind, Sessions};
-use outflow_core::entropy::Entropy;
 use outflow_core::limit::spec::{Headroom, LimitSpec};
 use outflow_core::name::Name;
 use outflow_core::policy::matcher::Match;
@@ -14,10 +13,8 @@ use outflow_core::time::Nanos;
 use super::clock::NodeClock;
 use super::ledger::{SimLedger, link_faults};
 use super::player::Player;
-use super::store::WatchedStore;
-use crate::memory::MemoryStore;
+use super::stores;
 use crate::memory::ledger::MemoryLedger;
-use crate::memory::store;
 use crate::random::Random;
 use crate::scenario::Scenario;
 use crate::scenario::account::{AccountData, SessionText};
@@ -144,38 +141,12 @@ pub fn players(scenario: &Scenario, seed: u64, ledger: Option<&MemoryLedger>) ->
         .map(|node| {
             let wall = scenario.wall_at_zero();
             let clock = NodeClock::new(node, wall, &scenario.faults.clocks);
-            let mut random = Random::named(seed, "store", u64::from(node));
-            let store = MemoryStore::new(
-                store::Settings {
-                    keep_settled: true,
-                    ..store::Settings::default()
-                },
-                store_faults(scenario, &mut random),
-            );
+            let store = stores::store(scenario, node, seed, &clock);
             let random = Random::named(seed, "node", u64::from(node));
             let ledger = ledger.map_or_else(SimLedger::default, |ledger| {
                 SimLedger::linked(ledger, link_faults(scenario, node, seed))
             });
-            Player::new(clock, WatchedStore::new(store), ledger, random)
+            Player::new(clock, store, ledger, random)
         })
         .collect()
-}
-
-fn store_faults(scenario: &Scenario, random: &mut Random) -> store::Faults {
-    let data = &scenario.faults.store;
-    let permille = |share: f64| (share * 1_000.0).round() as u32;
-    // A few draws stand for the distribution: what matters is that commits vary.
-    let mut times: Vec<Nanos> = (0..32).map(|_| data.commit.draw(random)).collect();
-    times.sort_unstable();
-    let (min, max) = (times.first().copied(), times.last().copied());
-    store::Faults {
-        commit_min: min.unwrap_or_default(),
-        commit_max: max.unwrap_or_default(),
-        slow_permille: permille(data.slow_share.0),
-        slow_commit: data.slow.0,
-        fail_permille: permille(data.fails.0),
-        torn_permille: if data.loses_unsynced { 0 } else { 500 },
-        entropy: Entropy(random.draw()),
-        ..store::Faults::default()
-    }
 }

@@ -11,6 +11,7 @@ use outflow_core::engine::event::Event;
 use outflow_core::handle::SessionRef;
 use outflow_core::name::Name;
 use outflow_core::time::{Mono, Now};
+use outflow_ports::parcel::ParcelRef;
 use outflow_ports::transport::{Transport, TransportWork};
 
 /// Work that a node handed over.
@@ -34,6 +35,8 @@ pub enum Handed {
     Deliver {
         /// Which, over which session.
         delivery: Delivery,
+        /// What is delivered.
+        parcel: Option<ParcelRef>,
         /// With whose credentials.
         account: Name,
         /// To whom.
@@ -77,11 +80,12 @@ impl Transport for SimTransport {
             TransportWork::Close { session } => Handed::Close { session },
             TransportWork::Deliver {
                 delivery,
+                parcel,
                 account,
                 destination,
-                ..
             } => Handed::Deliver {
                 delivery,
+                parcel,
                 account: account.id.clone(),
                 destination: destination.clone(),
             },

@@ -44,8 +44,12 @@ impl Wheel {
             return;
         }
         self.len += 1;
-        let spokes = if at.since(now) > NEAR {
-            self.coarse.entry(at.0.div_euclid(COARSE))
+        // The spoke decides and not the time in it: one that has come near is
+        // sorted into fine spokes as a whole. Else its last messages would come
+        // back to it, and be looked at all the while until they are near.
+        let coarse = at.0.div_euclid(COARSE);
+        let spokes = if Wall(coarse.saturating_mul(COARSE)).since(now) > NEAR {
+            self.coarse.entry(coarse)
         } else {
             let rest = i64::from(at.0.rem_euclid(self.grain) > 0);
             self.fine.entry(at.0.div_euclid(self.grain) + rest)
@@ -108,6 +112,33 @@ fn take_from(spokes: &mut BTreeMap<i64, Vec<Low>>, through: i64, max: usize, tak
             spoke.remove();
         } else {
             taken.extend(items.drain(..room));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_near_is_looked_at_twice_and_no_more() {
+        for ahead in [299, 301, 330, 359, 360, 361, 3_600] {
+            let mut wheel = Wheel::new(Nanos::from_millis(1));
+            let mut now = Wall(1_767_225_600_123_000_000);
+            let at = now + Nanos::from_secs(ahead);
+            wheel.insert(now, at, Seq(7));
+            let mut looks = 0;
+            while now < at {
+                now = now.max(wheel.next().unwrap());
+                let mut taken = Vec::new();
+                wheel.take(now, 10, &mut taken);
+                assert_eq!(taken, [7], "{ahead} s: nothing is looked for in vain");
+                if now < at {
+                    wheel.insert(now, at, Seq(7));
+                }
+                looks += 1;
+                assert!(looks <= 2, "{ahead} s ahead: it is looked at all the while");
+            }
         }
     }
 }

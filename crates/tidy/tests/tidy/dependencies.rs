@@ -42,9 +42,16 @@ const ALLOWED: [(&str, &[&str]); 19] = [
             "outflow-telemetry",
         ],
     ),
+    // Simulated nodes run over the store that production has, on a simulated disk:
+    // a second store would be tested instead of the first.
     (
         "outflow-simulator",
-        &["outflow-core", "outflow-ports", "outflow-pipeline"],
+        &[
+            "outflow-core",
+            "outflow-ports",
+            "outflow-pipeline",
+            "outflow-store-embedded",
+        ],
     ),
     (
         "outflow-throttle",
