@@ -15,6 +15,7 @@ use rusqlite::{Connection, params_from_iter};
 use super::error::RecordError;
 use super::schema;
 use super::verify::changed_documents;
+use super::words;
 
 /// What is kept, and by what its rows are ordered; the most needed first.
 const TABLES: [(&str, &str); 8] = [
@@ -79,6 +80,7 @@ pub fn rescue(damaged: &Path, new: &Path) -> Result<Rescued, RecordError> {
         }
     }
     drop_changed(&to, &mut rescued.lost)?;
+    drop_unreadable(&to, &mut rescued.lost)?;
     to.execute(
         "UPDATE history_size SET rows = (SELECT count(*) FROM history)",
         [],
@@ -98,6 +100,22 @@ fn drop_changed(to: &Connection, lost: &mut Vec<String>) -> Result<(), RecordErr
             [kind, id],
         )?;
     }
+    Ok(())
+}
+
+/// Takes out receipts that say nothing.
+fn drop_unreadable(to: &Connection, lost: &mut Vec<String>) -> Result<(), RecordError> {
+    let mut select = to.prepare("SELECT DISTINCT state FROM receipts")?;
+    let states = select.query_map([], |row| row.get::<_, String>(0))?;
+    let states: Vec<String> = states.collect::<Result<_, _>>()?;
+    let mut gone = to.execute("DELETE FROM receipts WHERE NOT json_valid(timeline)", [])?;
+    for state in states.iter().filter(|state| words::state(state).is_err()) {
+        gone += to.execute("DELETE FROM receipts WHERE state = ?1", [state])?;
+    }
+    if gone > 0 {
+        lost.push(format!("record.sqlite: {gone} receipts"));
+    }
+    to.execute("UPDATE position SET journal = 0 WHERE journal < 0", [])?;
     Ok(())
 }
 
