@@ -140,7 +140,7 @@ impl<O: Observer> World<'_, O> {
         let what = match parcel.map(ParcelRef::read) {
             Some(Ok(parcel)) if content::number(&parcel) == wanted && wanted.is_some() => return,
             Some(Ok(_)) => format!("message {wanted:?} is delivered with another content"),
-            Some(Err(error)) => format!("message {wanted:?} cannot be read: {}", error.0),
+            Some(Err(error)) => format!("message {wanted:?}: {error}"),
             None => format!("message {wanted:?} has no content"),
         };
         self.broken.push(Violation {

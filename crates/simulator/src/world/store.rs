@@ -170,7 +170,7 @@ impl WatchedStore {
                     }
                     _ => problems.push(format!("{seq:?} is another message")),
                 },
-                Err(error) => problems.push(format!("{seq:?} cannot be read: {}", error.0)),
+                Err(error) => problems.push(format!("{seq:?}: {error}")),
             }
         });
         for (seq, number) in found {
