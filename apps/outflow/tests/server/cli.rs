@@ -410,6 +410,7 @@ fn what_cannot_be_done_says_why() {
 #[test]
 fn a_message_is_taken_out_while_the_server_is_stopped() {
     let place = Place::new("cli-take-out");
+    place.configure("");
     let server = place.start();
     let cli = Cli(&place);
     cli.says(&["pauses", "add", "--tenant", "held", "--reason", "a test"]);
