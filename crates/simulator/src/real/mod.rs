@@ -307,3 +307,6 @@ impl Store for RealStore {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use super::{Scenario, ScenarioError};
 
 /// Names and texts of all of them, in the order in which they are listed.
-pub const SHIPPED: [(&str, &str); 12] = [
+pub const SHIPPED: [(&str, &str); 13] = [
     (
         "receipts-burst",
         include_str!("../../scenarios/receipts-burst.toml"),
@@ -27,6 +27,10 @@ pub const SHIPPED: [(&str, &str); 12] = [
     (
         "provider-outage-one-hour",
         include_str!("../../scenarios/provider-outage-one-hour.toml"),
+    ),
+    (
+        "a-week-of-trickle",
+        include_str!("../../scenarios/a-week-of-trickle.toml"),
     ),
     ("cascade", include_str!("../../scenarios/cascade.toml")),
     (

@@ -17,3 +17,4 @@ mod repeatable;
 mod sabotage;
 mod seeds;
 mod sessions;
+mod store;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use outflow_core::entropy::Entropy;
 
 use crate::disk::{Disk, File};
+use crate::journal::list::COPIES;
 
 /// How many of a thousand operations fail, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,11 +120,13 @@ impl Mood {
         share > 0 && chance.1.between(0, 999) < u64::from(share)
     }
 
-    fn change(&self) -> io::Result<()> {
+    fn change(&self, waits: Waits) -> io::Result<()> {
         let no = self.operations.fetch_add(1, SeqCst) + 1;
-        let due = locked(&self.between).take_if(|(at, _)| *at == no);
-        if let Some((_, work)) = due {
-            work();
+        if waits == Waits::ForOthers {
+            let due = locked(&self.between).take_if(|(at, _)| *at <= no);
+            if let Some((_, work)) = due {
+                work();
+            }
         }
         if no == self.dies_at.load(SeqCst) {
             self.dead.store(true, SeqCst);
@@ -142,6 +145,24 @@ impl Mood {
     }
 }
 
+/// Whether other work may be done before an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    ForOthers,
+    /// Who writes the list of segments holds it against all others: they would
+    /// wait for it, and are simulated on the same thread.
+    ForNobody,
+}
+
+impl Waits {
+    fn of(name: &str) -> Self {
+        match COPIES.contains(&name) {
+            true => Self::ForNobody,
+            false => Self::ForOthers,
+        }
+    }
+}
+
 /// A disk that fails.
 #[derive(Clone)]
 pub struct Faulty {
@@ -154,13 +175,15 @@ pub struct Faulty {
 struct FaultyFile {
     inner: Arc<dyn File>,
     mood: Arc<Mood>,
+    waits: Waits,
 }
 
 impl Faulty {
-    fn file(&self, inner: Arc<dyn File>) -> Arc<dyn File> {
+    fn file(&self, name: &str, inner: Arc<dyn File>) -> Arc<dyn File> {
         Arc::new(FaultyFile {
             inner,
             mood: Arc::clone(&self.mood),
+            waits: Waits::of(name),
         })
     }
 }
@@ -175,20 +198,20 @@ impl Disk for Faulty {
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        self.mood.change()?;
+        self.mood.change(Waits::of(name))?;
         self.mood.grow()?;
         if self.mood.strikes(|it| it.create) {
             return Err(refuses("make files"));
         }
-        self.inner.create(name).map(|file| self.file(file))
+        self.inner.create(name).map(|file| self.file(name, file))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        self.inner.open(name).map(|file| self.file(file))
+        self.inner.open(name).map(|file| self.file(name, file))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.mood.change()?;
+        self.mood.change(Waits::ForOthers)?;
         let is_meant = from.ends_with(*locked(&self.mood.rename_ending));
         let is_told = is_meant && take_one(&self.mood.renames_failing);
         if is_told || self.mood.strikes(|it| it.rename) {
@@ -198,7 +221,7 @@ impl Disk for Faulty {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.mood.change()?;
+        self.mood.change(Waits::ForOthers)?;
         if self.mood.strikes(|it| it.remove) {
             return Err(refuses("remove"));
         }
@@ -206,7 +229,7 @@ impl Disk for Faulty {
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        self.mood.change()?;
+        self.mood.change(Waits::ForOthers)?;
         let is_told = take_one(&self.mood.names_failing);
         if is_told || self.mood.strikes(|it| it.names) {
             return Err(refuses("sync names"));
@@ -246,7 +269,7 @@ impl File for FaultyFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.mood.change()?;
+        self.mood.change(self.waits)?;
         if offset + bytes.len() as u64 > self.inner.size()? {
             self.mood.grow()?;
         }
@@ -261,7 +284,7 @@ impl File for FaultyFile {
 
     fn sync(&self) -> io::Result<()> {
         drop(locked(&self.mood.gate));
-        self.mood.change()?;
+        self.mood.change(self.waits)?;
         if self.mood.failing.load(SeqCst) {
             return Err(refuses("sync"));
         }

@@ -1,0 +1,114 @@
+//! The real store under simulated nodes: silent when it is sound, whatever its
+//! disk does, and found out when it is broken on purpose.
+
+use outflow_simulator::scenario::Scenario;
+use outflow_simulator::simulate::{run, run_broken};
+use outflow_simulator::trace::Violation;
+use outflow_simulator::world::sabotage::Sabotage;
+
+/// Two pools, so that a message without its name goes astray; a trickle, so that
+/// bodies are dead for long in segments that are still written to; crashes.
+const STAGE: &str = r#"
+title = "A small stage for a store"
+duration = "2min"
+drain = "5d"
+store = { kind = "real", files = "small" }
+
+[[account]]
+name = "api-1"
+sessions = "slots"
+
+[[account]]
+name = "api-2"
+pool = "second"
+sessions = "slots"
+
+[[network]]
+name = "google"
+destinations = ["isp:google"]
+protocol = "http"
+latency = { kind = "lognormal", p50 = "50ms", p99 = "900ms" }
+failures = { temporary = 0.2 }
+
+[[traffic]]
+name = "mixed"
+tenants = 3
+destination = "isp:google"
+arrive = { kind = "poisson", rate = "3/s" }
+
+[[traffic]]
+name = "other"
+destination = "isp:google"
+pool = "second"
+not_before = "7s"
+arrive = { kind = "poisson", rate = "3/s" }
+
+[faults]
+heal_at = "2min"
+
+[[faults.crash]]
+when = { about_every = "15s" }
+down = "1s"
+
+[faults.store]
+loses_unsynced = false
+disk = { power = 0.6, cut_short = 0.2, fails = 0.005, record_waits = 0.05 }
+"#;
+
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=6;
+
+fn stage() -> Scenario {
+    Scenario::parse("store", STAGE).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn said(violations: &[Violation]) -> Vec<String> {
+    let lines = violations.iter().take(5);
+    lines
+        .map(|it| format!("{} at {}: {}", it.checker, it.at, it.what))
+        .collect()
+}
+
+#[test]
+fn a_sound_store_is_silent_on_a_disk_that_goes_wrong() {
+    let stage = stage();
+    for seed in SEEDS {
+        let (summary, violations) = run(&stage, seed).unwrap();
+        assert!(
+            violations.is_empty(),
+            "seed {seed}: {:#?}",
+            said(&violations)
+        );
+        let metrics = summary.metrics();
+        assert!(metrics.get("accepted").is_some_and(|it| *it > 500.0));
+        assert_eq!(metrics.get("unfinished"), Some(&0.0), "seed {seed}");
+    }
+}
+
+/// Broken in this way, it is found out with most seeds.
+fn is_found(sabotage: Sabotage) {
+    let stage = stage();
+    let found = SEEDS.filter(|seed| {
+        let (_, violations) = run_broken(&stage, *seed, Some(sabotage)).unwrap();
+        !violations.is_empty()
+    });
+    let found: Vec<u64> = found.collect();
+    assert!(
+        found.len() >= 4,
+        "{sabotage:?} is found with {found:?} only"
+    );
+}
+
+#[test]
+fn a_disk_that_does_not_sync_is_found() {
+    is_found(Sabotage::SyncsNothing);
+}
+
+#[test]
+fn a_body_segment_that_is_given_up_while_it_is_written_is_found() {
+    is_found(Sabotage::TurnsInName);
+}
+
+#[test]
+fn names_of_flows_that_are_not_written_are_found() {
+    is_found(Sabotage::ForgetsNames);
+}
