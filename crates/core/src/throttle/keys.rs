@@ -131,7 +131,8 @@ impl Throttle {
         others: &Parts,
     ) -> Result<u32, Why> {
         let space = wanted.key.space;
-        self.drop_idle(now, LOOKED_AT, others, None);
+        let is_full = self.room_for(space) == 0;
+        self.drop_idle(now, LOOKED_AT, others, is_full.then_some(space));
         if self.room_for(space) == 0 {
             self.drop_idle(now, LOOKED_AT_MOST, others, Some(space));
         }
