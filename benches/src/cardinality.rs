@@ -110,10 +110,14 @@ struct Phase {
     first_done: Cell<Option<Instant>>,
     last_begun: Cell<Option<Instant>>,
     all_done: Cell<Option<Instant>>,
+    /// When each further window of messages was accepted.
+    windows: RefCell<Vec<Instant>>,
 }
 
 /// What one phase came to.
 pub struct Rates {
+    /// The rate of each window, in order.
+    windows: Vec<f64>,
     first: f64,
     last: f64,
     refused: u64,
@@ -146,6 +150,10 @@ impl Phase {
         }
         if self.last_begun.get().is_none() && accepted >= self.count - self.window() {
             self.last_begun.set(Some(now));
+        }
+        let mut windows = self.windows.borrow_mut();
+        while accepted >= self.window() * (windows.len() as u64 + 1) {
+            windows.push(now);
         }
         // Whoever watches finds out later.
         if accepted >= self.count {
@@ -226,7 +234,14 @@ impl Phase {
         let window = self.window() as f64;
         let first = self.first_done.get().unwrap_or(now) - self.began;
         let last = now - self.last_begun.get().unwrap_or(now);
+        let ends = self.windows.borrow();
+        let begins = std::iter::once(&self.began).chain(ends.iter());
+        let windows = begins
+            .zip(ends.iter())
+            .map(|(&begin, &end)| window / (end - begin).as_secs_f64())
+            .collect();
         Rates {
+            windows,
             first: window / first.as_secs_f64(),
             last: window / last.as_secs_f64(),
             refused: self.refused.get(),
@@ -285,6 +300,7 @@ pub async fn run_phase(
         first_done: Cell::new(None),
         last_begun: Cell::new(None),
         all_done: Cell::new(None),
+        windows: RefCell::default(),
     });
     let local = LocalSet::new();
     let mut tasks = Vec::new();
@@ -355,6 +371,7 @@ pub fn run(plan: Plan) -> io::Result<Value> {
                 "rate_ratio": exact(ratio),
                 "refused": rates.refused,
                 "took_s": short(rates.took.as_secs_f64()),
+                "windows_per_s": rates.windows.iter().map(|&rate| rate.round()).collect::<Vec<_>>(),
                 "rss_mb": short(rss),
             }));
         }
