@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
 
 use outflow_core::message::Seq;
 use outflow_core::time::Wall;
@@ -26,11 +25,9 @@ use crate::journal::place::{Place, position};
 use crate::journal::segment::{Frames, HEADER, Header, HeaderError, Kind, is_vouched_for};
 use crate::journal::writer::Tail;
 use crate::library::{Library, Moves, Shelf};
+use crate::read_ahead::{Ahead, each_whole};
 use crate::resync::InDoubt;
 use crate::settings::Settings;
-
-/// Segments in memory that are not replayed yet.
-const READ_AHEAD: usize = 1;
 
 /// A body segment as a start finds it.
 #[derive(Clone, Copy, Debug)]
@@ -77,12 +74,12 @@ fn at_file<T>(name: &str, result: io::Result<T>) -> Result<T, JournalError> {
 }
 
 /// A segment that was opened.
-struct Opened {
-    name: String,
-    number: u32,
-    header: Header,
-    file: Arc<dyn File>,
-    bytes: u64,
+pub(crate) struct Opened {
+    pub name: String,
+    pub number: u32,
+    pub header: Header,
+    pub file: Arc<dyn File>,
+    pub bytes: u64,
 }
 
 fn open(disk: &dyn Disk, kind: Kind, number: u32) -> Result<Opened, JournalError> {
@@ -107,18 +104,6 @@ fn open(disk: &dyn Disk, kind: Kind, number: u32) -> Result<Opened, JournalError
     })
 }
 
-/// Reads segments while others are replayed.
-fn read_ahead(segments: &[Opened], sender: &SyncSender<(Option<u64>, io::Result<Vec<u8>>)>) {
-    let mut following = segments.iter().skip(1);
-    for segment in segments {
-        let end = following.next().map(|next| next.header.before_end);
-        let bytes = read_range(&*segment.file, 0, end.unwrap_or(segment.bytes));
-        if sender.send((end, bytes)).is_err() {
-            return;
-        }
-    }
-}
-
 /// The segments of a kind by number.
 pub fn numbers(disk: &dyn Disk, kind: Kind) -> Result<Vec<u32>, JournalError> {
     let names = at_file("the directory", disk.list())?;
@@ -132,7 +117,12 @@ pub fn numbers(disk: &dyn Disk, kind: Kind) -> Result<Vec<u32>, JournalError> {
 impl Recovery {
     /// Reads the journal in `disk`. Messages done with at positions up to
     /// `applied` have their receipts already.
-    pub fn read(disk: &dyn Disk, settings: &Settings, applied: u64) -> Result<Self, JournalError> {
+    pub fn read(
+        disk: &dyn Disk,
+        settings: &Settings,
+        applied: u64,
+        ahead: Ahead,
+    ) -> Result<Self, JournalError> {
         let mut found = Self {
             index: Index::new(settings),
             library: Arc::default(),
@@ -151,7 +141,7 @@ impl Recovery {
             format: 0,
         };
         found.open_bodies(disk)?;
-        found.read_envelopes(disk, applied)?;
+        found.read_envelopes(disk, applied, ahead)?;
         found.find_body_end(disk)?;
         Ok(found)
     }
@@ -240,7 +230,12 @@ impl Recovery {
         Ok(())
     }
 
-    fn read_envelopes(&mut self, disk: &dyn Disk, applied: u64) -> Result<(), JournalError> {
+    fn read_envelopes(
+        &mut self,
+        disk: &dyn Disk,
+        applied: u64,
+        ahead: Ahead,
+    ) -> Result<(), JournalError> {
         let numbers = numbers(disk, Kind::Envelope)?;
         let mut opened = Vec::new();
         for &number in &numbers {
@@ -263,19 +258,13 @@ impl Recovery {
         self.compare_with_list()?;
         self.envelopes = numbers;
         self.key_seed = opened.last().map(|last| last.header.key_seed);
-        std::thread::scope(|scope| {
-            let (sender, read) = sync_channel(READ_AHEAD);
-            let segments = &opened;
-            scope.spawn(move || read_ahead(segments, &sender));
-            for (segment, (end, bytes)) in opened.iter().zip(read) {
-                let bytes = at_file(&segment.name, bytes)?;
-                self.bytes_read += bytes.len() as u64;
-                match end {
-                    Some(end) => self.read_whole(segment, &bytes, end, applied)?,
-                    None => self.read_last(segment, &bytes, applied)?,
-                }
+        each_whole(&opened, ahead, |segment, end, bytes| {
+            let bytes = at_file(&segment.name, bytes)?;
+            self.bytes_read += bytes.len() as u64;
+            match end {
+                Some(end) => self.read_whole(segment, &bytes, end, applied),
+                None => self.read_last(segment, &bytes, applied),
             }
-            Ok(())
         })
     }
 
