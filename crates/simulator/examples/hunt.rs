@@ -111,7 +111,11 @@ fn main() -> ExitCode {
         "checkers spoke in {spoken} of {count} random worlds from seed {first} on, \
          {real} of them on the real store; traces {:016x}{}",
         traces.into_inner(),
-        if arguments.twice { ", of two equal runs" } else { "" }
+        if arguments.twice {
+            ", of two equal runs"
+        } else {
+            ""
+        }
     );
     if spoken == 0 {
         ExitCode::SUCCESS

@@ -2,7 +2,6 @@
 
 use serde::Deserialize;
 
-
 /// Which store nodes have, and how large its files are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -7,7 +7,20 @@ use outflow_simulator::scenario::store::StoreKind::{Model, Real};
 use outflow_simulator::simulate::run;
 
 /// Seeds of wide worlds on the real store, and what they found.
-const REAL_WORLD_SEEDS: &[(u64, &str)] = &[];
+const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
+    (
+        2_000_000,
+        "messages were written in front of the name of their flow, and nobody was told of them",
+    ),
+    (
+        2_000_001,
+        "messages were written in front of the name of their flow, which was then counted wrong",
+    ),
+    (
+        2_000_472,
+        "messages were written in front of the name of their flow, whose lists then broke",
+    ),
+];
 
 /// Seeds of wide worlds on the model of a store, and what they found.
 const WORLD_SEEDS: &[(u64, &str)] = &[
