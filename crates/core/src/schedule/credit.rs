@@ -33,8 +33,15 @@ impl Schedule {
             a_turn_more |= queue.credit / CREDIT_OF_ONE > turns;
         }
         if a_turn_more {
-            self.mark(id);
+            self.note_turn(id);
         }
+    }
+
+    /// A class may have earned a turn: the place is looked at, and of a gate
+    /// the pool hears who may go now.
+    fn note_turn(&mut self, id: PlaceId) {
+        self.note_gate(id);
+        self.mark(id);
     }
 
     /// What a fleet owes to classes that wait here is earned at this place.
@@ -79,7 +86,7 @@ impl Schedule {
         let id = entry.stop(stop).place;
         let queue = self.place_mut(id).class_mut(class);
         queue.credit = queue.credit.saturating_add(price);
-        self.mark(id);
+        self.note_turn(id);
     }
 }
 

@@ -91,17 +91,13 @@ pub(super) fn without_store(seed: u64) -> Scenario {
         expect_calm: Expectations::default(),
     };
     if scenario.ledger == Ledger::Leased {
-        // Windows and slots of a fleet are what wide worlds add; costs above 1
-        // are left out, see docs/simulator.md.
+        // Windows and slots of a fleet are what wide worlds add.
         for policy in &mut scenario.policies {
             policy.limits.clear();
         }
         scenario.policies.retain(|policy| {
             policy.rate.is_some() || policy.concurrency.is_some() || policy.weight.is_some()
         });
-        for source in &mut scenario.traffic {
-            source.cost = Cost::default();
-        }
     }
     let none_left = Range {
         max: Some(0.0),
