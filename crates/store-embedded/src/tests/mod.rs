@@ -9,6 +9,7 @@ mod harness;
 mod kills;
 mod long_time;
 mod model;
+mod named_harms;
 mod old_format;
 mod privacy;
 mod receipts;
