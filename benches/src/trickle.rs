@@ -31,8 +31,8 @@ pub struct Plan {
 
 /// What a server did while little came.
 struct Trickled {
-    written_mb_per_s: f64,
-    core_share: f64,
+    write_mb_per_s: f64,
+    cpu_share: f64,
     submit_ms: Vec<f64>,
 }
 
@@ -40,8 +40,8 @@ impl Trickled {
     fn print(&self, name: &str) {
         println!(
             "{name:<8} {:>7.3} MB/s written, {:>5.1} % of a core, submit p50 {:.2} ms, p99 {:.2} ms",
-            self.written_mb_per_s,
-            self.core_share * 100.0,
+            self.write_mb_per_s,
+            self.cpu_share * 100.0,
             median(&self.submit_ms),
             self.p99()
         );
@@ -78,8 +78,8 @@ async fn trickle(server: &Server, seconds: u64) -> io::Result<Trickled> {
     let written = server.written_bytes()?.saturating_sub(written);
     let cpu = server.cpu().saturating_sub(cpu);
     Ok(Trickled {
-        written_mb_per_s: written as f64 / 1e6 / took,
-        core_share: cpu.as_secs_f64() / took,
+        write_mb_per_s: written as f64 / 1e6 / took,
+        cpu_share: cpu.as_secs_f64() / took,
         submit_ms,
     })
 }
@@ -108,13 +108,13 @@ pub fn run(plan: Plan) -> io::Result<Value> {
             "bench": "trickle",
             "messages": plan.messages,
             "seconds": plan.seconds,
-            "written_mb_per_s": exact(after.written_mb_per_s),
-            "core_share": exact(after.core_share),
+            "write_mb_per_s": exact(after.write_mb_per_s),
+            "cpu_share": exact(after.cpu_share),
             "submit_p50_ms": exact(median(&after.submit_ms)),
             "submit_p99_ms": exact(after.p99()),
-            "p99_ratio": exact(ratio),
-            "empty_written_mb_per_s": exact(before.written_mb_per_s),
-            "empty_core_share": exact(before.core_share),
+            "submit_p99_ratio": exact(ratio),
+            "empty_write_mb_per_s": exact(before.write_mb_per_s),
+            "empty_cpu_share": exact(before.cpu_share),
             "empty_submit_p50_ms": exact(median(&before.submit_ms)),
             "empty_submit_p99_ms": exact(before.p99()),
             "client_cpu": exact((own_cpu() - client.0).as_secs_f64() / client.1.elapsed().as_secs_f64()),
