@@ -39,9 +39,8 @@ impl EmbeddedStore {
         }
         tell(committed, true, done);
         tell(lost, false, done);
-        if failed {
-            self.generation += 1;
-        } else {
+        self.heard_losses = answer.losses;
+        if !failed {
             self.through = answer.through;
             if self.commit_times.len() < COMMIT_TIMES_MAX {
                 self.commit_times.push(answer.took);

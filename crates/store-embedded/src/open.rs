@@ -215,7 +215,7 @@ impl EmbeddedStore {
             index: found.index,
             orders: Some(orders),
             answers,
-            generation: 1,
+            heard_losses: 0,
             outstanding: 0,
             opening: Default::default(),
             pages: Vec::new(),

@@ -40,7 +40,8 @@ pub struct EmbeddedStore {
     pub(crate) index: Index,
     pub(crate) orders: Option<Sender<Order>>,
     pub(crate) answers: Arc<Answers>,
-    pub(crate) generation: u64,
+    /// Of how many losses the writer has told.
+    pub(crate) heard_losses: u64,
     /// Orders that are not answered yet.
     pub(crate) outstanding: usize,
     /// Flows whose names are on their way to the disk, and how many of each.
@@ -124,9 +125,9 @@ impl EmbeddedStore {
     }
 
     pub(crate) fn order(&mut self, task: Task) {
-        let generation = self.generation;
+        let heard_losses = self.heard_losses;
         self.outstanding += 1;
-        let order = Order { generation, task };
+        let order = Order { heard_losses, task };
         let lost = match &self.orders {
             Some(orders) => orders.send(order).err().map(|lost| lost.0),
             None => Some(order),
@@ -138,6 +139,7 @@ impl EmbeddedStore {
             self.answers.push(Answer {
                 tasks: vec![(task, false)],
                 through: self.through,
+                losses: heard_losses,
                 took: Nanos::ZERO,
             });
         }

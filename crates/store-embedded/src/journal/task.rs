@@ -1,10 +1,9 @@
 //! What is handed to the writer, and what comes back.
 //!
-//! Orders carry the generation in which they were given. A commit that fails
-//! takes along everything that was handed over behind it: all orders of that
-//! generation are lost, and only the next one, which begins when the failure
-//! has been heard of, is written again. So what is lost is always the end, and
-//! who appends it again keeps the order.
+//! A commit that fails takes along everything that was handed over before the
+//! failure was heard of: each order says of how many losses its giver had heard,
+//! and one that had not heard of the last is lost with it. So what is lost is
+//! always the end, and who appends it again keeps the order.
 
 use std::sync::Arc;
 
@@ -111,7 +110,8 @@ impl Task {
 /// A task and when it was given.
 #[derive(Debug)]
 pub struct Order {
-    pub generation: u64,
+    /// Of how many losses its giver had heard.
+    pub heard_losses: u64,
     pub task: Task,
 }
 
@@ -122,6 +122,8 @@ pub struct Answer {
     pub tasks: Vec<(Task, bool)>,
     /// The journal is durable up to here.
     pub through: u64,
+    /// How often the disk lost or refused something so far.
+    pub losses: u64,
     /// How long the disk took; nothing if it was not asked.
     pub took: Nanos,
 }

@@ -149,8 +149,11 @@ pub struct Writer {
     tail: Tail,
     buffers: Buffers,
     syncs: Syncs,
-    /// Orders up to this generation are lost, and those that are intake.
+    /// How often the disk lost or refused something.
+    losses: u64,
+    /// Orders are lost whose giver had not heard of this loss.
     lost: u64,
+    /// The same of those that are intake.
     refused: u64,
     through: u64,
 }
@@ -189,6 +192,7 @@ impl Writer {
             tail,
             buffers: Buffers::default(),
             syncs,
+            losses: 0,
             lost: 0,
             refused: 0,
             through,
@@ -206,17 +210,16 @@ impl Writer {
     /// Writes a group and answers each of its tasks; whether the disk took it.
     pub fn commit(&mut self, group: Group) -> bool {
         let started = self.setup.boot.mono();
-        let newest = group.iter().map(|order| order.generation).max();
-        let newest = newest.unwrap_or(0);
-        let intake = |order: &Order| order.task.is_intake() && order.generation > self.refused;
+        let refused_before = self.refused;
+        let intake = |order: &Order| order.task.is_intake() && order.heard_losses >= refused_before;
         if group.iter().any(intake) && self.is_short_of_room() {
-            self.refused = newest;
+            self.refuse_intake();
         }
         let mut answers: Vec<(Option<Task>, bool)> = Vec::with_capacity(group.len());
         let mut tasks = Vec::with_capacity(group.len());
-        for Order { generation, task } in group {
-            let is_lost =
-                generation <= self.lost || (task.is_intake() && generation <= self.refused);
+        for Order { heard_losses, task } in group {
+            let is_refused = task.is_intake() && heard_losses < self.refused;
+            let is_lost = heard_losses < self.lost || is_refused;
             if is_lost {
                 answers.push((Some(task), false));
             } else {
@@ -224,25 +227,27 @@ impl Writer {
                 tasks.push(task);
             }
         }
-        let written = self.write_or_refuse(&mut tasks, newest);
+        let written = self.write_or_refuse(&mut tasks);
         let failed = written.is_err();
         if failed {
-            self.lost = newest;
-            self.refused = newest;
+            self.refuse_intake();
+            self.lost = self.losses;
         }
+        let refused_intake = self.refused > refused_before;
         let mut written = written.unwrap_or_default().into_iter().chain(tasks);
-        let mut is_durable = |task: Task| {
-            let refused = task.is_intake() && self.refused == newest;
+        let is_durable = |task: Task| {
+            let refused = task.is_intake() && refused_intake;
             let durable = !failed && !refused;
             (task, durable)
         };
         let tasks = answers.into_iter().filter_map(|(task, _)| match task {
             Some(lost) => Some((lost, false)),
-            None => written.next().map(&mut is_durable),
+            None => written.next().map(is_durable),
         });
         let answer = Answer {
             tasks: tasks.collect(),
             through: self.through,
+            losses: self.losses,
             took: self.setup.boot.mono().since(started),
         };
         self.setup.answers.push(answer);
@@ -261,6 +266,7 @@ impl Writer {
         let answer = Answer {
             tasks: tasks.map(|task| (task, true)).collect(),
             through: self.through,
+            losses: self.losses,
             took: Nanos::ZERO,
         };
         if !answer.tasks.is_empty() {
@@ -268,12 +274,18 @@ impl Writer {
         }
     }
 
+    /// Nothing is taken in until this has been heard of.
+    fn refuse_intake(&mut self) {
+        self.losses += 1;
+        self.refused = self.losses;
+    }
+
     /// Writes tasks; if the disk is full, those that are not intake. In error
     /// the tasks stay where they are.
-    fn write_or_refuse(&mut self, tasks: &mut Vec<Task>, newest: u64) -> io::Result<Vec<Task>> {
+    fn write_or_refuse(&mut self, tasks: &mut Vec<Task>) -> io::Result<Vec<Task>> {
         match self.write(tasks) {
             Err(error) if is_full(&error) && tasks.iter().any(Task::is_intake) => {
-                self.refused = newest;
+                self.refuse_intake();
                 // Intake stands aside while the rest is written, then returns
                 // to its place so that answers keep their order.
                 let mut aside: Vec<Option<Task>> = Vec::new();
