@@ -39,7 +39,15 @@ impl EmbeddedStore {
         }
         tell(committed, true, done);
         tell(lost, false, done);
-        self.heard_losses = answer.losses;
+        if answer.losses > self.heard_losses {
+            self.heard_losses = answer.losses;
+            // Of all that was on its way nothing is taken in.
+            self.index.keys.release_all();
+        }
+        if answer.failure > self.heard_failure {
+            self.heard_failure = answer.failure;
+            self.open_lost_again();
+        }
         if !failed {
             self.through = answer.through;
             if self.commit_times.len() < COMMIT_TIMES_MAX {
@@ -55,12 +63,7 @@ impl EmbeddedStore {
     fn apply(&mut self, now: &Now, task: Task, through: u64, done: &mut Vec<StoreDone>) {
         match task {
             Task::Open { flow, key, place } => {
-                if let Some(count) = self.opening.get_mut(&flow) {
-                    *count -= 1;
-                    if *count == 0 {
-                        self.opening.remove(&flow);
-                    }
-                }
+                self.name_answered(flow, true);
                 self.index.open(flow, key, place);
             }
             Task::Accept {
@@ -114,7 +117,8 @@ impl EmbeddedStore {
     /// A task did not reach the disk. What the store itself tries again.
     fn lose(&mut self, task: Task, done: &mut Vec<StoreDone>) -> Option<Task> {
         match task {
-            kept @ (Task::Open { .. } | Task::Forget { .. }) => {
+            Task::Open { flow, .. } => self.name_answered(flow, false),
+            kept @ Task::Forget { .. } => {
                 return Some(kept).filter(|_| self.orders.is_some());
             }
             Task::Keys { keys, moved } if keys.is_empty() => {
@@ -126,7 +130,7 @@ impl EmbeddedStore {
             } => {
                 self.index.arrived(&messages);
                 for it in messages.iter().filter(|it| !it.given.known && it.key != 0) {
-                    self.index.keys.release(it.key);
+                    self.index.keys.release(it.key, it.given.seq);
                 }
                 done.push(StoreDone::AcceptFailed { batch });
             }

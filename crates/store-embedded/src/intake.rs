@@ -123,8 +123,47 @@ impl EmbeddedStore {
     }
 
     pub(crate) fn open_flow(&mut self, flow: FlowId, key: Arc<FlowKey>) {
-        *self.opening.entry(flow).or_insert(0) += 1;
+        let opening = self.opening.entry(flow);
+        let opening = opening.or_insert_with(|| Opening {
+            key: Arc::clone(&key),
+            on_their_way: 0,
+        });
+        opening.key = Arc::clone(&key);
+        opening.on_their_way += 1;
         let place = Place::NONE;
         self.order(Task::Open { flow, key, place });
     }
+
+    /// A commit failed: names that are on their way are lost with it, whether or
+    /// not that has been told of each. They are handed over again at once: what
+    /// is accepted from now on must come behind them.
+    pub(crate) fn open_lost_again(&mut self) {
+        let lost = self.opening.iter();
+        let lost: Vec<_> = lost.map(|(id, it)| (*id, Arc::clone(&it.key))).collect();
+        for (flow, key) in lost {
+            self.open_flow(flow, key);
+        }
+    }
+
+    /// The writer has answered for a name. It is still on its way if another was
+    /// handed over.
+    pub(crate) fn name_answered(&mut self, flow: FlowId, is_durable: bool) {
+        let Some(opening) = self.opening.get_mut(&flow) else {
+            return;
+        };
+        opening.on_their_way = opening.on_their_way.saturating_sub(1);
+        // One that was lost waits for the end of this answer.
+        if opening.on_their_way == 0 && (is_durable || self.orders.is_none()) {
+            self.opening.remove(&flow);
+        }
+    }
+}
+
+/// A name on its way to the disk.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    /// The last that was handed over.
+    key: Arc<FlowKey>,
+    /// How many are not answered.
+    on_their_way: u32,
 }

@@ -216,6 +216,7 @@ impl EmbeddedStore {
             orders: Some(orders),
             answers,
             heard_losses: 0,
+            heard_failure: 0,
             outstanding: 0,
             opening: Default::default(),
             pages: Vec::new(),

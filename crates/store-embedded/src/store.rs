@@ -24,6 +24,7 @@ use crate::boot::{BootTime, LastRecord};
 use crate::clerk::Clerk;
 use crate::index::Index;
 use crate::index::slots::Stand;
+use crate::intake::Opening;
 use crate::journal::list::{CleanStop, SegmentList};
 use crate::journal::place::Place;
 use crate::journal::task::{Answer, Order, Task};
@@ -42,10 +43,12 @@ pub struct EmbeddedStore {
     pub(crate) answers: Arc<Answers>,
     /// Of how many losses the writer has told.
     pub(crate) heard_losses: u64,
+    /// The last of them that was a failure.
+    pub(crate) heard_failure: u64,
     /// Orders that are not answered yet.
     pub(crate) outstanding: usize,
-    /// Flows whose names are on their way to the disk, and how many of each.
-    pub(crate) opening: BTreeMap<FlowId, u32>,
+    /// Flows whose names are on their way to the disk.
+    pub(crate) opening: BTreeMap<FlowId, Opening>,
     pub(crate) pages: Vec<(FlowId, u32)>,
     pub(crate) last_given: Seq,
     pub(crate) last_record: Option<LastRecord>,
@@ -140,6 +143,7 @@ impl EmbeddedStore {
                 tasks: vec![(task, false)],
                 through: self.through,
                 losses: heard_losses,
+                failure: self.heard_failure,
                 took: Nanos::ZERO,
             });
         }

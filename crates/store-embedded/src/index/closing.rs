@@ -68,7 +68,7 @@ impl Index {
 
     /// Closes flows of which nothing is left, and says so. Not those whose names
     /// are on their way to the disk.
-    pub fn end_flows(&mut self, opening: &BTreeMap<FlowId, u32>, done: &mut Vec<StoreDone>) {
+    pub fn end_flows<T>(&mut self, opening: &BTreeMap<FlowId, T>, done: &mut Vec<StoreDone>) {
         if self.ending.is_empty() {
             return;
         }
@@ -98,7 +98,7 @@ impl Index {
     }
 
     /// Whether flows may be at their end that were not looked at.
-    pub fn has_ending(&self, opening: &BTreeMap<FlowId, u32>) -> bool {
+    pub fn has_ending<T>(&self, opening: &BTreeMap<FlowId, T>) -> bool {
         let mut ending = self.ending.iter();
         ending.any(|id| !opening.contains_key(id))
     }
@@ -145,7 +145,7 @@ mod tests {
             Arc::new(FlowKey::to(Destination::isp("google"))),
             Place::NONE,
         );
-        index.end_flows(&BTreeMap::new(), &mut done);
+        index.end_flows::<()>(&BTreeMap::new(), &mut done);
         assert_eq!(done.len(), 0);
         assert!(index.flow(FLOW).is_some_and(Flow::is_used));
     }

@@ -101,9 +101,16 @@ impl Keys {
         self.pending.insert(hash, Given { known, ..given });
     }
 
-    /// It did not get there.
-    pub fn release(&mut self, hash: u64) {
-        self.pending.remove(&hash);
+    /// It did not get there. Another message may have come with its key.
+    pub fn release(&mut self, hash: u64, seq: Seq) {
+        if self.pending.get(&hash).is_some_and(|it| it.seq == seq) {
+            self.pending.remove(&hash);
+        }
+    }
+
+    /// None of those on their way will get there.
+    pub fn release_all(&mut self) {
+        self.pending.clear();
     }
 
     /// A live message has this key; its slot says so already.

@@ -124,6 +124,8 @@ pub struct Answer {
     pub through: u64,
     /// How often the disk lost or refused something so far.
     pub losses: u64,
+    /// The last of those that took everything along, not only what is taken in.
+    pub failure: u64,
     /// How long the disk took; nothing if it was not asked.
     pub took: Nanos,
 }

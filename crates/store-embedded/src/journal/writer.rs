@@ -248,6 +248,7 @@ impl Writer {
             tasks: tasks.collect(),
             through: self.through,
             losses: self.losses,
+            failure: self.lost,
             took: self.setup.boot.mono().since(started),
         };
         self.setup.answers.push(answer);
@@ -267,6 +268,7 @@ impl Writer {
             tasks: tasks.map(|task| (task, true)).collect(),
             through: self.through,
             losses: self.losses,
+            failure: self.lost,
             took: Nanos::ZERO,
         };
         if !answer.tasks.is_empty() {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
+use outflow_core::engine::event::Event;
 use outflow_core::entropy::Entropy;
 use outflow_core::handle::FlowId;
 use outflow_core::time::{Mono, Nanos, Now, Wall};
-use outflow_ports::store::{BatchId, Store, StoreDone, StoreWork};
+use outflow_ports::store::{BatchId, NewMessage, Store, StoreDone, StoreWork};
 
 use super::driver::{key_of, message};
 use crate::disk::simulated::{Faulty, Mood, Platter};
@@ -59,7 +60,14 @@ impl Stepped {
     }
 
     fn accept(&mut self, batch: u64, flow: FlowId) {
-        let messages = vec![message(flow, batch, &Arc::from([7]))];
+        self.accept_keyed(batch, flow, None);
+    }
+
+    fn accept_keyed(&mut self, batch: u64, flow: FlowId, key: Option<&str>) {
+        let messages = vec![NewMessage {
+            idempotency_key: key.map(Arc::from),
+            ..message(flow, batch, &Arc::from([7]))
+        }];
         let batch = BatchId(batch);
         self.store
             .submit(&self.now, StoreWork::Accept { batch, messages });
@@ -88,6 +96,22 @@ impl Stepped {
             StoreDone::AcceptFailed { batch: it } if it.0 == batch => Some(false),
             _ => None,
         })
+    }
+}
+
+impl Stepped {
+    /// How many messages of these flows are handed over.
+    fn handed_over(&mut self, flows: &[FlowId]) -> usize {
+        for &flow in flows {
+            let page = StoreWork::Page { flow, max: 9 };
+            self.store.submit(&self.now, page);
+        }
+        self.hear();
+        let heads = self.done.iter().filter_map(|done| match done {
+            StoreDone::Event(Event::Paged { heads, .. }) => Some(heads.len()),
+            _ => None,
+        });
+        heads.sum()
     }
 }
 
@@ -129,18 +153,53 @@ fn what_was_handed_over_before_a_failure_was_heard_of_is_lost_with_it() {
         (stepped.accepted(2), stepped.accepted(3)),
         (Some(true), Some(true))
     );
-    let max = 9;
-    for flow in [first, second] {
-        stepped
-            .store
-            .submit(&stepped.now, StoreWork::Page { flow, max });
-    }
+    assert_eq!(stepped.handed_over(&[first, second]), 2);
+}
+
+/// The store has heard of a failure, but not yet that a name was lost with it:
+/// what it accepts now must come behind that name all the same.
+#[test]
+fn a_message_comes_behind_the_name_of_its_flow_though_that_was_lost() {
+    let (first, second) = (FlowId(0), FlowId(1));
+    let mut stepped = Stepped::new();
+    stepped.open(first);
+    stepped.gather();
+    stepped.open(second);
+    stepped.commit(false);
     stepped.hear();
-    let heads = stepped.done.iter().filter_map(|done| match done {
-        StoreDone::Event(outflow_core::engine::event::Event::Paged { heads, .. }) => {
-            Some(heads.len())
-        }
+    stepped.accept(1, second);
+    stepped.gather();
+    stepped.commit(true);
+    stepped.hear();
+    assert_eq!(stepped.accepted(1), Some(true));
+    assert_eq!(stepped.handed_over(&[first, second]), 1);
+    assert!(!stepped.parts.writer.gather(), "names are written once");
+}
+
+/// Nor is a message known by a key whose first message is lost.
+#[test]
+fn a_key_of_a_message_that_is_lost_can_be_used_again() {
+    let flow = FlowId(0);
+    let mut stepped = Stepped::new();
+    stepped.open(flow);
+    stepped.gather();
+    stepped.accept_keyed(1, flow, Some("key"));
+    stepped.commit(false);
+    stepped.hear();
+    stepped.accept_keyed(2, flow, Some("key"));
+    stepped.gather();
+    stepped.commit(true);
+    stepped.hear();
+    let accepted = (stepped.accepted(1), stepped.accepted(2));
+    assert_eq!(accepted, (Some(false), Some(true)));
+    assert_eq!(stepped.handed_over(&[flow]), 1, "the second is there");
+    stepped.accept_keyed(3, flow, Some("key"));
+    stepped.gather();
+    stepped.commit(true);
+    stepped.hear();
+    let known = stepped.done.iter().rev().find_map(|done| match done {
+        StoreDone::Accepted { given, .. } => given.first().map(|it| it.known),
         _ => None,
     });
-    assert_eq!(heads.sum::<usize>(), 2, "both are handed over");
+    assert_eq!(known, Some(true), "and is known by its key");
 }
