@@ -8,6 +8,7 @@ mod flows;
 mod harness;
 mod kills;
 mod long_time;
+mod losses;
 mod model;
 mod named_harms;
 mod old_format;
