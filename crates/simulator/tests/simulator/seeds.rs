@@ -164,6 +164,22 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
         1_012_058,
         "orders about flows that had nothing to do kept them alive",
     ),
+    (
+        1_020_101,
+        "an account too small for the first waiter stood idle beside one that was booked",
+    ),
+    (
+        1_020_167,
+        "an account too small for the first waiter stood idle beside one that was booked",
+    ),
+    (
+        1_110_171,
+        "the checker knew of one lane only of a tenant with accounts of its own",
+    ),
+    (
+        1_110_212,
+        "what a heavy message had earned ended whenever it stepped away for a moment",
+    ),
 ];
 
 /// Seeds of narrow worlds on the model of a store, and what they found.
