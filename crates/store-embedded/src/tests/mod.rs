@@ -10,6 +10,7 @@ mod kills;
 mod long_time;
 mod model;
 mod old_format;
+mod power_losses;
 mod privacy;
 mod receipts;
 mod scratch;
