@@ -22,7 +22,9 @@ use crate::journal::files::Active;
 use crate::journal::frame::{Frame, frame_bytes};
 use crate::journal::list::{self, CleanStop, Contents, Listed, Loaded};
 use crate::journal::place::{Place, position};
-use crate::journal::segment::{Frames, HEADER, Header, HeaderError, Kind, is_vouched_for};
+use crate::journal::segment::{
+    Frames, HEADER, Header, HeaderError, Kind, is_vouched_for, written_to,
+};
 use crate::journal::writer::Tail;
 use crate::library::{Library, Moves, Shelf};
 use crate::read_ahead::{Ahead, each_whole};
@@ -301,16 +303,15 @@ impl Recovery {
         let mut last_group: Vec<Frame<'_>> = Vec::new();
         let clean = self.clean().map(|clean| clean.through);
         let is_before = |offset| clean.is_none_or(|end| position(segment.number, offset) < end);
-        let mut frames = Frames::new(bytes, segment.header.epoch);
+        let epoch = segment.header.epoch;
+        let mut frames = Frames::new(bytes, epoch);
         for frame in frames.by_ref() {
             // What failed to be written before a clean stop may be there too.
             if !is_before(frame.offset) {
                 break;
             }
-            let is_commit = matches!(
-                Entry::read(frame.kind, frame.payload),
-                Some(Entry::Commit(_))
-            );
+            let entry = Entry::read(frame.kind, frame.payload);
+            let is_commit = matches!(entry, Some(Entry::Commit(_)));
             group.push(frame);
             if is_commit {
                 for frame in std::mem::take(&mut last_group) {
@@ -327,7 +328,7 @@ impl Recovery {
                 offset: whole_end.max(bad),
             });
         }
-        if is_vouched_for(bytes, segment.header.epoch, bad) {
+        if is_vouched_for(bytes, epoch, bad) {
             return Err(JournalError::Damaged {
                 name: segment.name.clone(),
                 offset: bad,
@@ -351,7 +352,7 @@ impl Recovery {
         // would hold again. (Nor of what a recycled file had; that costs room.)
         let is_torn = bad > end || !whole || rest.iter().any(|byte| *byte != 0);
         if is_torn {
-            self.bytes_cut = bad.max(end) - end;
+            self.bytes_cut = written_to(bytes, epoch, bad).max(end) - end;
         }
         if whole {
             self.in_doubt = InDoubt::of(&last_group, &self.library);
@@ -362,7 +363,7 @@ impl Recovery {
         self.tail.before_end = end;
         self.tail.envelope = (!is_torn).then(|| Active {
             number: segment.number,
-            epoch: segment.header.epoch,
+            epoch,
             file: Arc::clone(&segment.file),
             bytes: segment.bytes,
             at: end,
@@ -427,8 +428,7 @@ impl Recovery {
     /// an entry speaks of.
     fn find_body_end(&mut self, disk: &dyn Disk) -> Result<(), JournalError> {
         self.tail.next_envelope = self.tail.next_envelope.max(1);
-        let unused = self.index.bodies.next_segment();
-        self.tail.next_body = self.tail.next_body.max(unused);
+        self.tail.next_body = self.tail.next_body.max(self.index.bodies.next_segment());
         let Some((&number, &BodyFile { bytes, .. })) = self.bodies.last_key_value() else {
             return Ok(());
         };

@@ -13,6 +13,7 @@ mod cli;
 mod client;
 mod crowded;
 mod damage;
+mod damaged_body;
 mod demo;
 mod disk_full;
 #[allow(dead_code, reason = "the tests of the resolver use the rest")]

@@ -12,6 +12,7 @@ mod losses;
 mod model;
 mod named_harms;
 mod old_format;
+mod power_losses;
 mod privacy;
 mod receipts;
 mod scratch;
