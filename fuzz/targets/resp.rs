@@ -11,7 +11,7 @@ use outflow_core::time::Nanos;
 use outflow_intake_resp::session::{Next, Peers, Session};
 use outflow_intake_resp::{Doorkeeper, Pass};
 use outflow_ports::throttle::{
-    Acquire, Acquired, CellReply, Reply, ThenAcquired, ThrottleError, Throttling,
+    Acquire, Acquired, CellReply, Reply, ThenAcquired, ThrottleError, ThrottleUsage, Throttling,
 };
 
 const TOKEN: &str = "t";
@@ -68,8 +68,8 @@ impl Throttling for Generous {
 
     fn resume_limit(&self, _: &LimitKey) {}
 
-    fn keys_of(&self, _: &str) -> (u64, u64) {
-        (0, u64::MAX)
+    fn usage_of(&self, _: &str) -> ThrottleUsage {
+        ThrottleUsage::default()
     }
 
     fn look(&self, _: &Acquire<'_>) -> Vec<(usize, Look)> {

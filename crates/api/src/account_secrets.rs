@@ -1,10 +1,11 @@
 //! What keeps accounts from giving secrets away.
 //!
-//! An administrator's token is for accounts, not for the files of the machine
-//! or for passwords that others set. So files that an account names over the
-//! API lie in one directory, and whoever has a password sent elsewhere, or
-//! otherwise than before, must know it. What the settings file says, and what
-//! was set before, holds as it is.
+//! An administrator's token is for accounts, not for the files or the
+//! environment of the server, or for passwords that others set. So files that an
+//! account names over the API lie in one directory, variables have one prefix,
+//! and whoever has a password sent elsewhere, or otherwise than before, must
+//! know it. What the settings file says, and what was set before, holds as it
+//! is, as long as it goes where it went.
 
 use std::path::{Component, Path};
 
@@ -12,6 +13,10 @@ use outflow_config::RawAccount;
 use serde_json::Value;
 
 use crate::problem::{FieldError, Problem};
+
+/// What the names of environment variables begin with that accounts may name
+/// over the API.
+const VARIABLE_PREFIX: &str = "OUTFLOW_SECRET_";
 
 /// Files that an account names.
 fn files(account: &RawAccount) -> [(&'static str, Option<&String>); 3] {
@@ -44,20 +49,32 @@ pub fn check(
         let mut files = known.iter().flatten();
         files.find_map(|(of, path)| (*of == at).then_some(*path).flatten())
     };
+    let is_diverted = before.is_some_and(|before| goes_elsewhere(account, before));
+    // Whoever names a variable or file again need not know what is in it.
+    let named_again = |field: &str| is_diverted && sent.get(field).is_some_and(|it| !it.is_null());
     let mut errors = Vec::new();
+    if let Some(variable) = &account.password_env {
+        let was = before.and_then(|before| before.password_env.as_ref());
+        let is_known = was == Some(variable) && !named_again("password_env");
+        if !is_known && !variable.starts_with(VARIABLE_PREFIX) {
+            let detail = format!(
+                "must begin with {VARIABLE_PREFIX}, as in {VARIABLE_PREFIX}RELAY: other variables \
+                 of the server are named in the settings file only"
+            );
+            errors.push(FieldError::new("/password_env", detail));
+        }
+    }
     for (at, path) in files(account) {
         let Some(path) = path else { continue };
-        if known(at) != Some(path) && !is_inside(Path::new(path), secrets_dir) {
+        let is_password = at == "/password_file";
+        let is_known = known(at) == Some(path) && !(is_password && named_again("password_file"));
+        if !is_known && !is_inside(Path::new(path), secrets_dir) {
             let dir = secrets_dir.display();
             let detail = format!("must be a file in {dir} (server.secrets_dir in the settings)");
             errors.push(FieldError::new(at, detail));
         }
     }
-    if let Some(before) = before
-        && account.user.is_some()
-        && goes_elsewhere(account, before)
-        && !sends_secret(sent)
-    {
+    if account.user.is_some() && is_diverted && !sends_secret(sent) {
         let detail = "it would be sent elsewhere, or otherwise than before (host, port, tls, \
                       use_tls, insecure, ca_file): send it again, or the variable or file that \
                       holds it";

@@ -16,6 +16,7 @@ use outflow_core::class::Class;
 use outflow_core::name::Name;
 use outflow_ports::draft::DEFAULT as DEFAULT_TENANT;
 
+use crate::doors::Place;
 use crate::grant::{Known, Scope};
 use crate::problem::{Code, Problem};
 use crate::state::ApiState;
@@ -155,6 +156,7 @@ impl<P: Permission> FromRequestParts<ApiState> for May<P> {
                 caller.scope.as_str(),
             )));
         }
+        count_connection(parts, &caller)?;
         // What the body costs is put down to the caller.
         parts.extensions.insert(caller.clone());
         Ok(Self {
@@ -162,6 +164,23 @@ impl<P: Permission> FromRequestParts<ApiState> for May<P> {
             permission: PhantomData,
         })
     }
+}
+
+/// The connection counts for whoever showed a token on it.
+fn count_connection(parts: &Parts, caller: &Caller) -> Result<(), Problem> {
+    let Some(place) = parts.extensions.get::<Arc<Place>>() else {
+        return Ok(());
+    };
+    let party = caller.party();
+    let is_free = caller.scope == Scope::Admin && caller.tenant.is_none();
+    if place.known(party, is_free) {
+        return Ok(());
+    }
+    let detail = format!(
+        "{party} has as many connections as one may have while others have theirs: use fewer, or \
+         come back when some are closed"
+    );
+    Err(Problem::later(Code::QuotaExhausted, 1, detail))
 }
 
 fn recognise(headers: &HeaderMap, state: &ApiState) -> Result<Caller, Problem> {

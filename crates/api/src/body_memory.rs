@@ -1,11 +1,11 @@
 //! Memory for bodies of requests, and for long answers to them.
 //!
 //! It is charged for what arrives, not for what is announced, so that whoever
-//! announces much and sends nothing occupies nothing. Nobody but administrators
-//! has more than half of it, and an eighth is kept for them: what is wrong must
-//! be mended by a request too.
+//! announces much and sends nothing occupies nothing. No tenant, and no token
+//! without one, has more than half of it: a part of that size is needed by the
+//! largest request. An eighth is kept for administrators, who are not bounded:
+//! what is wrong must be mended by a request too.
 
-use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -14,12 +14,13 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use outflow_core::fair::Shares;
 
 use crate::auth::Caller;
 use crate::grant::Scope;
 use crate::problem::{Code, Problem};
 
-/// The part of one token, and the part that is kept for administrators.
+/// The part of one party, and the part that is kept for administrators.
 const EACH: usize = 2;
 const KEPT: usize = 8;
 /// An answer is handed on in pieces of this size, so that it counts until its
@@ -32,13 +33,7 @@ pub struct BodyMemory {
     bytes_max: usize,
     /// The largest request: whoever may send it must find room for it.
     request_max: usize,
-    used: Mutex<Used>,
-}
-
-#[derive(Debug, Default)]
-struct Used {
-    all: usize,
-    by_holder: BTreeMap<String, usize>,
+    used: Mutex<Shares>,
 }
 
 /// What one request has of it.
@@ -56,12 +51,28 @@ impl BodyMemory {
         Arc::new(Self {
             bytes_max,
             request_max: request_max.min(bytes_max),
-            used: Mutex::default(),
+            used: Mutex::new(Shares::of(bytes_max as u64)),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Used> {
+    fn lock(&self) -> MutexGuard<'_, Shares> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How much a party has, and how much more it may have now.
+    pub fn of_party(&self, party: &str) -> (u64, u64) {
+        let used = self.lock();
+        (used.own(party), self.room(&used, party, false))
+    }
+
+    fn room(&self, used: &Shares, party: &str, is_admin: bool) -> u64 {
+        let (max, least) = (self.bytes_max, self.request_max);
+        let (all_max, own_max) = match is_admin {
+            true => (max, max),
+            false => ((max - max / KEPT).max(least), (max / EACH).max(least)),
+        };
+        let free = (all_max as u64).saturating_sub(used.all());
+        free.min((own_max as u64).saturating_sub(used.own(party)))
     }
 
     /// Nothing yet, for a request of this caller.
@@ -69,7 +80,7 @@ impl BodyMemory {
         let is_admin = |caller: &Caller| caller.scope == Scope::Admin && caller.tenant.is_none();
         Share {
             memory: Arc::clone(self),
-            holder: caller.map(|caller| caller.id.clone()).unwrap_or_default(),
+            holder: caller.map_or_else(String::new, |caller| caller.party().to_owned()),
             is_admin: caller.is_some_and(is_admin),
             bytes: 0,
         }
@@ -79,20 +90,12 @@ impl BodyMemory {
 impl Share {
     /// Takes so many bytes more, if there is room.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Problem> {
-        let (max, least) = (self.memory.bytes_max, self.memory.request_max);
         let mut used = self.memory.lock();
-        let own = used.by_holder.get(&self.holder).copied().unwrap_or(0);
-        let (all, own) = (used.all.saturating_add(bytes), own.saturating_add(bytes));
-        let (all_max, own_max) = match self.is_admin {
-            true => (max, max),
-            false => ((max - max / KEPT).max(least), (max / EACH).max(least)),
-        };
-        if all > all_max || own > own_max {
+        if bytes as u64 > self.memory.room(&used, &self.holder, self.is_admin) {
             let detail = "too much is being read at once";
             return Err(Problem::later(Code::Busy, 1, detail));
         }
-        used.all = all;
-        used.by_holder.insert(self.holder.clone(), own);
+        used.force(self.holder.as_str(), bytes as u64);
         self.bytes += bytes;
         Ok(())
     }
@@ -101,13 +104,7 @@ impl Share {
 impl Drop for Share {
     fn drop(&mut self) {
         let mut used = self.memory.lock();
-        used.all = used.all.saturating_sub(self.bytes);
-        if let Some(own) = used.by_holder.get_mut(&self.holder) {
-            *own = own.saturating_sub(self.bytes);
-            if *own == 0 {
-                used.by_holder.remove(&self.holder);
-            }
-        }
+        used.give_back(self.holder.as_str(), self.bytes as u64);
     }
 }
 
@@ -176,7 +173,7 @@ mod tests {
         drop(one);
         assert!(two.grow(200).is_ok(), "what was given back is there again");
         drop((two, other, admin));
-        let used = memory.lock();
-        assert_eq!((used.all, used.by_holder.len()), (0, 0));
+        assert_eq!(memory.of_party("a"), (0, 400));
+        assert_eq!(memory.lock().all(), 0);
     }
 }

@@ -1,13 +1,22 @@
-//! How many connections there may be, in all and from one address.
+//! How many connections there may be, in all, from one address and of one party.
 //!
-//! Whoever finds no place is not left waiting: as long as one of a few spare
-//! places is free, a connection is served once and shortly, and hears whether
-//! the server lives, or that it is busy. So a machine that watches the server
-//! is answered also while somebody holds every place.
+//! When all places are taken, whoever came first of those who have shown no
+//! token gives way to who comes. Whoever finds no place even so is not left
+//! waiting: as long as one of a few spare places is free, a connection is served
+//! once and shortly, and hears whether the server lives, or that it is busy. So
+//! a machine that watches the server is answered also while somebody holds every
+//! place.
+//!
+//! A connection that showed a token counts for its tenant, or for the token
+//! where there is none: nobody has more than [`fair`](outflow_core::fair) allows,
+//! so that some are left for others. Administrators are not bounded.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use outflow_ports::places::{self, Places};
+use tokio::sync::Notify;
 
 /// How many connections there may be.
 #[derive(Clone, Copy, Debug)]
@@ -33,93 +42,95 @@ impl Default for Caps {
 /// Who is inside.
 #[derive(Debug)]
 pub struct Doors {
-    caps: Caps,
-    inside: Mutex<Inside>,
-}
-
-#[derive(Debug, Default)]
-struct Inside {
-    all: usize,
-    by_address: BTreeMap<IpAddr, usize>,
-    spare: usize,
+    places: Arc<Places>,
+    spare: Arc<AtomicUsize>,
+    spare_max: usize,
 }
 
 /// A place of one connection, given back when it is dropped.
 #[derive(Debug)]
 pub struct Place {
-    doors: Arc<Doors>,
-    /// Whose it is; none for a spare place.
-    address: Option<IpAddr>,
+    kind: Kind,
+    bell: Arc<Notify>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Usual(places::Place),
+    Spare(Arc<AtomicUsize>),
 }
 
 impl Place {
     /// Whether it is one of the few for those who found no other.
     pub const fn is_spare(&self) -> bool {
-        self.address.is_none()
+        matches!(self.kind, Kind::Spare(_))
     }
-}
 
-/// Whom an address counts as: a network of IPv6 belongs to one party.
-fn party(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let network = address.to_bits() >> 64 << 64;
-            IpAddr::V6(Ipv6Addr::from_bits(network))
+    /// Waits until it must be given to somebody else.
+    pub async fn turned_out(&self) {
+        self.bell.notified().await;
+    }
+
+    /// A token was shown on it: it counts for this party from now on, and is
+    /// not given to others. False if the party has as many as it may have.
+    #[must_use]
+    pub fn known(&self, party: &str, is_free: bool) -> bool {
+        match &self.kind {
+            Kind::Usual(place) => place.known(party, is_free),
+            Kind::Spare(_) => true,
         }
-        address => address,
     }
 }
 
 impl Doors {
     /// Nobody is inside.
     pub fn new(caps: Caps) -> Arc<Self> {
-        let inside = Mutex::default();
-        Arc::new(Self { caps, inside })
+        Arc::new(Self {
+            places: Places::of(caps.all, caps.each),
+            spare: Arc::default(),
+            spare_max: caps.spare,
+        })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How many connections a party has, and how many more it may have now.
+    pub fn connections_of(&self, party: &str) -> (u64, u64) {
+        self.places.of_party(party)
     }
 
     /// A place for a connection from this address.
-    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
-        let address = party(address);
-        let mut inside = self.lock();
-        let own = inside.by_address.get(&address).copied().unwrap_or(0);
-        let address = if inside.all < self.caps.all && own < self.caps.each {
-            inside.all += 1;
-            inside.by_address.insert(address, own + 1);
-            Some(address)
-        } else if inside.spare < self.caps.spare {
-            inside.spare += 1;
-            None
-        } else {
-            return None;
+    pub fn admit(&self, address: IpAddr) -> Option<Place> {
+        let bell = Arc::new(Notify::new());
+        let rung = Arc::clone(&bell);
+        let usual = self
+            .places
+            .enter(address, Box::new(move || rung.notify_one()));
+        let kind = match usual {
+            Some(place) => Kind::Usual(place),
+            None => {
+                // One who comes too late takes back what it added.
+                let spare = Kind::Spare(Arc::clone(&self.spare));
+                if self.spare.fetch_add(1, Ordering::Relaxed) >= self.spare_max {
+                    return None;
+                }
+                spare
+            }
         };
-        let doors = Arc::clone(self);
-        Some(Place { doors, address })
+        Some(Place { kind, bell })
     }
 }
 
-impl Drop for Place {
+impl Drop for Kind {
     fn drop(&mut self) {
-        let mut inside = self.doors.lock();
-        let Some(address) = self.address else {
-            inside.spare = inside.spare.saturating_sub(1);
-            return;
-        };
-        inside.all = inside.all.saturating_sub(1);
-        if let Some(own) = inside.by_address.get_mut(&address) {
-            *own = own.saturating_sub(1);
-            if *own == 0 {
-                inside.by_address.remove(&address);
-            }
+        if let Self::Spare(spare) = self {
+            spare.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Waker};
+
     use super::*;
 
     #[test]
@@ -139,14 +150,49 @@ mod tests {
         assert!(admit("2001:db8::4").is_none());
         let other = admit("192.0.2.1");
         assert_eq!(spare(&other), Some(false));
+        for place in [&first, &second, &other] {
+            assert!(place.as_ref().unwrap().known("root", true));
+        }
         assert!(admit("192.0.2.2").is_none(), "all places are taken");
         drop(third);
         assert_eq!(spare(&admit("::ffff:192.0.2.2")), Some(true));
         drop((first, second));
         assert_eq!(spare(&admit("192.0.2.1")), Some(false));
         drop(other);
-        let inside = doors.lock();
-        assert_eq!((inside.all, inside.spare), (0, 0));
-        assert!(inside.by_address.is_empty());
+        assert_eq!(doors.places.taken(), 0);
+        assert_eq!(doors.spare.load(Ordering::Relaxed), 0);
+    }
+
+    fn is_turned_out(place: &Place) -> bool {
+        let going = std::pin::pin!(place.turned_out());
+        let mut context = Context::from_waker(Waker::noop());
+        going.poll(&mut context).is_ready()
+    }
+
+    #[test]
+    fn who_showed_no_token_gives_way_and_who_did_does_not() {
+        let caps = Caps {
+            all: 9,
+            each: 9,
+            spare: 1,
+        };
+        let doors = Doors::new(caps);
+        let admit = |address: &str| doors.admit(address.parse().unwrap());
+        let many: Vec<Place> = (0..9).filter_map(|_| admit("192.0.2.1")).collect();
+        assert!(many[0].known("acme", false));
+        let new = admit("192.0.2.2").unwrap();
+        assert!(!new.is_spare());
+        let out: Vec<bool> = many.iter().map(is_turned_out).collect();
+        let wanted = [false, true, false, false, false, false, false, false, false];
+        assert_eq!(out, wanted, "the first who showed no token");
+        // One party has eight ninths at most, and what it has comes back.
+        for place in many.iter().skip(2) {
+            assert!(place.known("acme", false));
+        }
+        assert_eq!(doors.connections_of("acme"), (8, 0));
+        assert!(!new.known("acme", false));
+        assert!(new.known("globex", false));
+        drop((many, new));
+        assert_eq!(doors.connections_of("acme").0, 0);
     }
 }

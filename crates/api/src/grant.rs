@@ -143,6 +143,13 @@ pub struct Known {
 }
 
 impl Known {
+    /// For whom counts what it occupies: its tenant, or itself if it has none.
+    /// Ids of tokens are hexadecimal digits; a tenant of such a name shares with
+    /// that token.
+    pub fn party(&self) -> &str {
+        self.tenant.as_ref().map_or(&self.id, Name::as_str)
+    }
+
     /// Somebody with this scope and no bounds, whom no token stands for.
     pub(crate) fn unbound(scope: Scope) -> Self {
         Self {

@@ -1,15 +1,19 @@
 //! Connections: accepted, bounded, and ended in an orderly way.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::Request;
 use axum::{Extension, Router};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tower::ServiceExt;
 
 use crate::doors::{Caps, Doors};
 use crate::patience::Patient;
@@ -31,38 +35,23 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Serves until `shutdown` comes; then lets requests in progress end, for ten
 /// seconds at most. Streams of events end when the state is closed.
 pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()>) {
-    serve_through(listener, router, shutdown, |stream| {
-        std::future::ready(Ok(stream))
-    })
-    .await;
+    let plain = |stream| std::future::ready(Ok(stream));
+    let doors = Doors::new(Caps::default());
+    serve_within(listener, router, shutdown, plain, doors).await;
 }
 
-/// The same over connections that `secure` makes of what is accepted: TLS. One
-/// that is not made in time is dropped.
-pub async fn serve_through<Io, Secured>(
-    listener: TcpListener,
-    router: Router,
-    shutdown: impl Future<Output = ()>,
-    secure: impl Fn(TcpStream) -> Secured,
-) where
-    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    Secured: Future<Output = io::Result<Io>> + Send + 'static,
-{
-    serve_within(listener, router, shutdown, secure, Caps::default()).await;
-}
-
-/// The same with so many connections at a time.
+/// The same through these doors, over connections that `secure` makes of what is
+/// accepted: TLS. One that is not made in time is dropped.
 pub async fn serve_within<Io, Secured>(
     listener: TcpListener,
     router: Router,
     shutdown: impl Future<Output = ()>,
     secure: impl Fn(TcpStream) -> Secured,
-    caps: Caps,
+    doors: Arc<Doors>,
 ) where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     Secured: Future<Output = io::Result<Io>> + Send + 'static,
 {
-    let doors = Doors::new(caps);
     let graceful = GracefulShutdown::new();
     let crowded = router.clone().layer(Extension(Crowded));
     tokio::pin!(shutdown);
@@ -82,15 +71,28 @@ pub async fn serve_within<Io, Secured>(
         // Answers are small and awaited: they must not wait for more to say.
         let _ = stream.set_nodelay(true);
         let is_spare = place.is_spare();
+        let place = Arc::new(place);
         let router = if is_spare { &crowded } else { &router };
-        let service = TowerToHyperService::new(router.clone());
+        // Whoever shows a token is known by it from then on.
+        let of_request = Arc::clone(&place);
+        let service = router
+            .clone()
+            .map_request(move |mut request: Request<Incoming>| {
+                request.extensions_mut().insert(Arc::clone(&of_request));
+                request
+            });
+        let service = TowerToHyperService::new(service);
         let (secured, watcher) = (secure(stream), graceful.watcher());
         let head_timeout = match is_spare {
             true => SPARE_HEAD_TIMEOUT,
             false => HEAD_TIMEOUT,
         };
         tokio::spawn(async move {
-            if let Ok(Ok(stream)) = tokio::time::timeout(head_timeout, secured).await {
+            let secured = tokio::select! {
+                secured = tokio::time::timeout(head_timeout, secured) => secured,
+                () = place.turned_out() => return,
+            };
+            if let Ok(Ok(stream)) = secured {
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
                     .header_read_timeout(head_timeout)
@@ -102,7 +104,10 @@ pub async fn serve_within<Io, Secured>(
                 if is_spare {
                     let _ = tokio::time::timeout(SPARE_TIMEOUT, serving).await;
                 } else {
-                    let _ = serving.await;
+                    tokio::select! {
+                        _ = serving => {}
+                        () = place.turned_out() => {}
+                    }
                 }
             }
             drop(place);

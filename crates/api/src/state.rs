@@ -12,6 +12,7 @@ use outflow_ports::fleet::Fleet;
 use outflow_ports::hearing::Hearing;
 use outflow_ports::history::History;
 use outflow_ports::intake::{Intake, Then};
+use outflow_ports::places::Places;
 use outflow_ports::query::Query;
 use outflow_ports::receipts::Receipts;
 use outflow_ports::registry::{Kind, Registry, RegistryError};
@@ -23,6 +24,7 @@ use tokio::sync::Semaphore;
 use crate::body_memory::BodyMemory;
 use crate::book::{AccountSink, Book, StartValues};
 use crate::dead_letters::replay::Replays;
+use crate::doors::{Caps, Doors};
 use crate::events::Events;
 use crate::grant::{Known, Tokens};
 use crate::messages::naming::{self, Naming};
@@ -144,6 +146,19 @@ pub struct Inner {
     pub(crate) detours: Arc<Detours>,
     /// Where notices are published.
     pub events: Arc<Events>,
+    /// Who is connected.
+    pub doors: Arc<Doors>,
+    /// Who is connected elsewhere.
+    pub listeners: Listeners,
+}
+
+/// The places of other listeners, which are there after the API is.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    /// Of the submission port.
+    pub smtp: OnceLock<Arc<Places>>,
+    /// Of the throttle's port.
+    pub throttle: OnceLock<Arc<Places>>,
 }
 
 impl Deref for ApiState {
@@ -224,6 +239,8 @@ impl ApiState {
             telemetry: parts.telemetry,
             detours: parts.detours,
             events: parts.events,
+            doors: Doors::new(Caps::default()),
+            listeners: Listeners::default(),
         })))
     }
 

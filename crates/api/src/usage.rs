@@ -1,18 +1,19 @@
 //! `GET /tenants/{id}/usage`: what a tenant occupies of what all share.
 //!
-//! Nobody is given a fixed part: what a tenant may have besides depends on what
-//! is free (see [`outflow_core::fair`]).
+//! Nobody is given a fixed part, but for flows and the memory of requests: what a
+//! tenant may have besides depends on what is free (see [`outflow_core::fair`]).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Json;
 use axum::extract::{Path, State};
 use outflow_core::name::Name;
+use outflow_ports::places::Places;
 use outflow_ports::suppression::SuppressionFilter;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::ask::on_disk;
+use crate::ask::{ask, on_disk};
 use crate::auth::{May, Submit};
 use crate::bounded;
 use crate::extract::Asked;
@@ -27,11 +28,14 @@ pub struct Occupied {
     used: u64,
     /// So much more it may have now.
     left: u64,
+    /// So much it may have in all, as things are.
+    limit: u64,
 }
 
 impl From<(u64, u64)> for Occupied {
     fn from((used, left): (u64, u64)) -> Self {
-        Self { used, left }
+        let limit = used.saturating_add(left);
+        Self { used, left, limit }
     }
 }
 
@@ -39,6 +43,22 @@ impl From<(u64, u64)> for Occupied {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Usage {
     tenant: String,
+    /// Connections over HTTP on which a token of the tenant was shown.
+    connections: Occupied,
+    /// The same over SMTP, if that is listened to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    smtp_connections: Option<Occupied>,
+    /// The same over the Redis protocol, if that is listened to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    throttle_connections: Option<Occupied>,
+    /// Bytes of requests that are being worked on, and of long answers.
+    bytes_in_flight: Occupied,
+    /// Flows that live.
+    flows: Occupied,
+    /// Permits of the throttle that are held.
+    permits: Occupied,
+    /// Requests that wait at the throttle.
+    waiters: Occupied,
     /// Keys of the throttle that are not idle.
     throttle_keys: Occupied,
     /// Entries of the suppression list.
@@ -68,17 +88,31 @@ pub async fn get(
     }
     let pauses = pauses::documents(&state).await?;
     let list = Arc::clone(&state.suppressions);
-    let of_tenant = SuppressionFilter {
+    let filter = SuppressionFilter {
         tenant: Some(id.clone()),
         ..SuppressionFilter::default()
     };
     let suppressions = on_disk(move || {
-        let used = list.count(&of_tenant)?;
-        let tenant = of_tenant.tenant.unwrap_or_default();
+        let used = list.count(&filter)?;
+        let tenant = filter.tenant.unwrap_or_default();
         Ok::<_, Problem>((used, list.room_for(&tenant)?))
     });
+    let of_tenant = tenant.clone();
+    let flows = ask(|then| state.query.flows_of(of_tenant, then)).await?;
+    let throttle = state.throttle.usage_of(&id);
+    let beside = |listener: &OnceLock<Arc<Places>>| {
+        let places = listener.get()?;
+        Some(places.of_party(&id).into())
+    };
     Ok(Json(Usage {
-        throttle_keys: state.throttle.keys_of(&id).into(),
+        connections: state.doors.connections_of(&id).into(),
+        smtp_connections: beside(&state.listeners.smtp),
+        throttle_connections: beside(&state.listeners.throttle),
+        bytes_in_flight: state.body_memory.of_party(&id).into(),
+        flows: flows.into(),
+        permits: throttle.permits.into(),
+        waiters: throttle.waiters.into(),
+        throttle_keys: throttle.keys.into(),
         suppressions: suppressions.await??.into(),
         pauses: pauses::occupied(&pauses, &id).into(),
         listeners: state.events.seats_of(&tenant).into(),

@@ -6,7 +6,7 @@
 //! [`policy`] (what may be sent when), [`ledger`] (how a fleet shares it), [`adapt`]
 //! (how much of it the far end bears);
 //! [`schedule`] (who goes next), [`pool`] (through which account), [`pressure`] (what the others do while one is blocked); [`reply`], [`allowance`], [`classify`], [`outcome`], [`retry`]
-//! (what became of it), [`tally`] (how often), [`runbook`] (what to do when it is too often), [`warmup`] (how a new sender begins), [`suppression`] (who is not sent to any more), [`breaker`] (when to leave it alone); [`engine`] ties them together; [`throttle`]
+//! (what became of it), [`tally`] (how often), [`runbook`] (what to do when it is too often), [`warmup`] (how a new sender begins), [`suppression`] (who is not sent to any more), [`breaker`] (when to leave it alone); [`fair`], [`strangers`] (how much of what all share somebody has); [`engine`] ties them together; [`throttle`]
 //! lends the same limits to others.
 
 pub mod account;
@@ -35,6 +35,7 @@ pub mod reply;
 pub mod retry;
 pub mod runbook;
 pub mod schedule;
+pub mod strangers;
 pub mod suppression;
 pub mod tally;
 pub mod throttle;

@@ -10,6 +10,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use outflow_core::throttle::Ticket;
+use outflow_ports::places::Place;
 use outflow_ports::throttle::{Acquired, ThrottleError, Throttling};
 
 use crate::doorkeeper::Doorkeeper;
@@ -24,6 +25,9 @@ const BUFFER_BYTES_MAX: usize = 4 << 20;
 const CHECKED_EVERY: Duration = Duration::from_secs(1);
 /// How long a client may take to take an answer.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What somebody hears whose party has as many connections as it may have.
+const TOO_MANY: &[u8] = b"-ERR too many connections with this token, or of its tenant\r\n";
 
 type Answer = Result<Acquired, ThrottleError>;
 
@@ -50,8 +54,11 @@ impl Drop for Waits<'_> {
 
 pub(crate) struct Connection<S> {
     house: Arc<House>,
+    place: Place,
     stream: S,
     session: Session,
+    /// Whether the place knows that a token was shown.
+    is_kept: bool,
     buffer: Vec<u8>,
     /// Bytes of the buffer that were answered.
     used: usize,
@@ -69,13 +76,21 @@ enum Happening {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    pub fn new(house: Arc<House>, stream: S, id: i64, closing: watch::Receiver<bool>) -> Self {
+    pub fn new(
+        house: Arc<House>,
+        place: Place,
+        stream: S,
+        id: i64,
+        closing: watch::Receiver<bool>,
+    ) -> Self {
         let now = Instant::now();
         let timer = Box::pin(sleep_until(now + house.settings.login));
         Self {
             house,
+            place,
             stream,
             session: Session::new(id),
+            is_kept: false,
             buffer: Vec::with_capacity(READ_BYTES),
             used: 0,
             out: Vec::with_capacity(READ_BYTES),
@@ -131,6 +146,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Box::new(move |said| drop(sender.send(said)))
         });
         self.used += used;
+        if !self.is_kept
+            && let Some(party) = self.session.party()
+        {
+            self.is_kept = self.place.known(party, false);
+            if !self.is_kept {
+                self.out.clear();
+                self.out.extend_from_slice(TOO_MANY);
+                return (Next::Close, None);
+            }
+        }
         (next, answer)
     }
 

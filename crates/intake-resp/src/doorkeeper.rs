@@ -14,6 +14,8 @@ pub trait Doorkeeper: Send + Sync {
 /// What a token opens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pass {
+    /// For whom its connections count.
+    pub party: String,
     /// The only tenant it speaks for.
     pub tenant: Option<Name>,
     /// The only classes it may ask for; all if empty.

@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outflow_ports::places::{Place, Places};
 use outflow_ports::throttle::Throttling;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -40,6 +41,7 @@ pub struct Parts {
 pub struct RespIntake {
     listener: TcpListener,
     house: Arc<House>,
+    places: Arc<Places>,
     tls: TlsWatch,
 }
 
@@ -48,6 +50,10 @@ impl RespIntake {
     /// [`serve`](Self::serve) runs.
     pub async fn bind(settings: Settings, parts: Parts) -> io::Result<Self> {
         let listener = TcpListener::bind(settings.listen).await?;
+        let places = Places::of(
+            settings.connections_max,
+            settings.connections_per_address_max,
+        );
         let house = House {
             throttle: parts.throttle,
             doorkeeper: parts.doorkeeper,
@@ -56,8 +62,14 @@ impl RespIntake {
         Ok(Self {
             listener,
             house: Arc::new(house),
+            places,
             tls: parts.tls,
         })
+    }
+
+    /// Its places for connections.
+    pub fn places(&self) -> Arc<Places> {
+        Arc::clone(&self.places)
     }
 
     /// Where it listens.
@@ -70,7 +82,6 @@ impl RespIntake {
     /// settings.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let (closing, is_closing) = watch::channel(false);
-        let room = Arc::new(Semaphore::new(self.house.settings.connections_max));
         let mut connections = JoinSet::new();
         let mut id = 0;
         tokio::pin!(shutdown);
@@ -80,12 +91,15 @@ impl RespIntake {
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
                 accepted = self.listener.accept() => {
-                    let Ok((stream, _)) = accepted else {
+                    let Ok((stream, peer)) = accepted else {
                         // Out of file descriptors, most likely; some will come back.
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                         continue;
                     };
-                    let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
+                    let bell = Arc::new(Notify::new());
+                    let rung = Arc::clone(&bell);
+                    let ring = Box::new(move || rung.notify_one());
+                    let Some(place) = self.places.enter(peer.ip(), ring) else {
                         // Whoever does not hear it sees it closed.
                         let _ = stream.try_write(FULL);
                         continue;
@@ -93,10 +107,13 @@ impl RespIntake {
                     // It only costs time if it fails.
                     let _ = stream.set_nodelay(true);
                     id += 1;
-                    let serving = serve(Arc::clone(&self.house), stream, id, self.tls(), is_closing.clone());
+                    let house = Arc::clone(&self.house);
+                    let serving = serve(house, place, stream, id, self.tls(), is_closing.clone());
                     connections.spawn(async move {
-                        serving.await;
-                        drop(place);
+                        tokio::select! {
+                            () = serving => {}
+                            () = bell.notified() => {}
+                        }
                     });
                 }
             }
@@ -118,18 +135,23 @@ impl RespIntake {
 
 async fn serve(
     house: Arc<House>,
+    place: Place,
     stream: TcpStream,
     id: i64,
     tls: Option<Arc<ServerConfig>>,
     closing: watch::Receiver<bool>,
 ) {
     let Some(tls) = tls else {
-        Connection::new(house, stream, id, closing).run().await;
+        Connection::new(house, place, stream, id, closing)
+            .run()
+            .await;
         return;
     };
     let login = house.settings.login;
     let protected = tokio::time::timeout(login, TlsAcceptor::from(tls).accept(stream)).await;
     if let Ok(Ok(stream)) = protected {
-        Connection::new(house, stream, id, closing).run().await;
+        Connection::new(house, place, stream, id, closing)
+            .run()
+            .await;
     }
 }

@@ -98,6 +98,11 @@ impl Session {
         self.pass.is_some()
     }
 
+    /// For whom the connection counts, if a token was shown.
+    pub fn party(&self) -> Option<&str> {
+        self.pass.as_ref().map(|pass| pass.party.as_str())
+    }
+
     /// Asks again whether the token is good, and what it opens.
     pub fn check_again(&mut self, doorkeeper: &dyn Doorkeeper) {
         if self.pass.is_some() {

@@ -10,6 +10,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Connections at once.
     pub connections_max: usize,
+    /// Connections at once from one address; for IPv6, from one /64.
+    pub connections_per_address_max: usize,
     /// How long a client may be silent.
     pub idle: Duration,
     /// How long a client may take to show a token.
@@ -24,6 +26,7 @@ impl Settings {
         Self {
             listen,
             connections_max: 10_000,
+            connections_per_address_max: 5_000,
             idle: Duration::from_secs(600),
             login: Duration::from_secs(30),
             grace: Duration::from_secs(5),

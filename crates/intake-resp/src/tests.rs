@@ -11,7 +11,7 @@ use outflow_core::throttle::look::Look;
 use outflow_core::throttle::{Permit, Ticket, Why};
 use outflow_core::time::Nanos;
 use outflow_ports::throttle::{
-    Acquire, Acquired, CellReply, Reply, ThenAcquired, ThrottleError, Throttling,
+    Acquire, Acquired, CellReply, Reply, ThenAcquired, ThrottleError, ThrottleUsage, Throttling,
 };
 use proptest::prelude::*;
 
@@ -112,8 +112,8 @@ impl Throttling for Notes {
 
     fn resume_limit(&self, _: &LimitKey) {}
 
-    fn keys_of(&self, _: &str) -> (u64, u64) {
-        (0, 0)
+    fn usage_of(&self, _: &str) -> ThrottleUsage {
+        ThrottleUsage::default()
     }
 
     fn look(&self, _: &Acquire<'_>) -> Vec<(usize, Look)> {
@@ -130,6 +130,7 @@ impl Doorkeeper for Door {
             "acme" => Some(Pass {
                 tenant: Some(Name::from("acme")),
                 classes: vec![Class::Low],
+                ..Pass::default()
             }),
             _ => None,
         }

@@ -175,8 +175,12 @@ impl Connection {
     }
 
     async fn authenticate(&mut self, token: Token) {
-        let is_admitted = self.house.doorkeeper.admit(token.as_str()).is_some();
-        if is_admitted {
+        let pass = self.house.doorkeeper.admit(token.as_str());
+        let is_admitted = pass.is_some();
+        if let Some(pass) = pass {
+            if !self.place.known(&pass.party) {
+                return self.session.on_crowded();
+            }
             self.token = Some(token);
             self.visit.tell(Happened::LoggedIn);
         } else {

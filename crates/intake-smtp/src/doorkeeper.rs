@@ -16,6 +16,8 @@ pub trait Doorkeeper: Send + Sync {
 pub struct Pass {
     /// What people call the token.
     pub name: String,
+    /// For whom its connections count.
+    pub party: String,
     /// The only tenant it speaks for; overrides what a message says.
     pub tenant: Option<Name>,
     /// The only classes it may submit; all if empty.

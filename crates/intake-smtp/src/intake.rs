@@ -10,8 +10,9 @@ use outflow_core::time::Wall;
 use outflow_ports::hearing::Hearing;
 use outflow_ports::intake::Intake;
 use outflow_ports::naming::Naming;
+use outflow_ports::places::Places;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::rustls::ServerConfig;
 
@@ -103,6 +104,11 @@ impl SmtpIntake {
         })
     }
 
+    /// Its places for connections.
+    pub fn places(&self) -> Arc<Places> {
+        self.house.room.places()
+    }
+
     /// Where it listens.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
@@ -122,8 +128,13 @@ impl SmtpIntake {
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, peer)) => {
-                        if let Some(connection) = self.let_in(stream, peer, &is_closing) {
-                            connections.spawn(connection.run());
+                        if let Some((connection, bell)) = self.let_in(stream, peer, &is_closing) {
+                            connections.spawn(async move {
+                                tokio::select! {
+                                    ended = connection.run() => ended,
+                                    () = bell.notified() => Ok(()),
+                                }
+                            });
                         }
                     }
                     // Out of file descriptors, most likely; some will come back.
@@ -146,10 +157,13 @@ impl SmtpIntake {
         stream: TcpStream,
         peer: SocketAddr,
         closing: &watch::Receiver<bool>,
-    ) -> Option<Connection> {
+    ) -> Option<(Connection, Arc<Notify>)> {
         // It only costs time if it fails.
         let _ = stream.set_nodelay(true);
-        let Some(place) = self.house.room.enter(peer.ip()) else {
+        let bell = Arc::new(Notify::new());
+        let rung = Arc::clone(&bell);
+        let ring = Box::new(move || rung.notify_one());
+        let Some(place) = self.house.room.enter(peer.ip(), ring) else {
             let mut line = Vec::new();
             let (code, status) = (421, "4.7.0");
             Reply::new(code, status, "too many connections: try again later").write(&mut line);
@@ -162,6 +176,6 @@ impl SmtpIntake {
         };
         let house = Arc::clone(&self.house);
         let connection = Connection::new(house, place, stream, peer.ip(), closing.clone());
-        Some(connection)
+        Some((connection, bell))
     }
 }

@@ -1,22 +1,21 @@
 //! How much there is room for: connections, and bytes of messages on their way
-//! in. Whoever comes beyond it hears "later".
+//! in. Whoever comes beyond it hears "later". When all places are taken, whoever
+//! came first of those who have not logged in gives way to who comes.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use outflow_ports::places::{self, Bell, Places};
 
 /// What all connections share.
 #[derive(Debug)]
 pub(crate) struct Room {
-    connections_max: usize,
-    per_address_max: usize,
     held_max: usize,
     /// How long it is busy after the node said so.
     busy: Duration,
-    connections: Mutex<HashMap<IpAddr, usize>>,
-    total: AtomicUsize,
+    connections: Arc<Places>,
     held: AtomicUsize,
     began: Instant,
     /// In milliseconds since it began.
@@ -31,35 +30,28 @@ impl Room {
         busy: Duration,
     ) -> Self {
         Self {
-            connections_max,
-            per_address_max,
             held_max,
             busy,
-            connections: Mutex::default(),
-            total: AtomicUsize::new(0),
+            connections: Places::of(connections_max, per_address_max),
             held: AtomicUsize::new(0),
             began: Instant::now(),
             busy_until: AtomicU64::new(0),
         }
     }
 
-    /// A place for a connection from this address, while it is kept.
-    pub fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
-        let address = network(address);
-        let connections = self.connections.lock();
-        let mut connections = connections.unwrap_or_else(PoisonError::into_inner);
-        let from_there = connections.get(&address).copied().unwrap_or(0);
-        let total = self.total.load(Ordering::Relaxed);
-        if from_there >= self.per_address_max || total >= self.connections_max {
-            return None;
-        }
-        connections.insert(address, from_there + 1);
-        self.total.fetch_add(1, Ordering::Relaxed);
+    /// A place for a connection from this address, while it is kept and until
+    /// `bell` is rung.
+    pub fn enter(self: &Arc<Self>, address: IpAddr, bell: Bell) -> Option<Place> {
         Some(Place {
             room: Arc::clone(self),
-            address,
+            place: self.connections.enter(address, bell)?,
             held: 0,
         })
+    }
+
+    /// The places for connections.
+    pub fn places(&self) -> Arc<Places> {
+        Arc::clone(&self.connections)
     }
 
     /// The node takes no messages for now.
@@ -86,11 +78,17 @@ impl Room {
 #[derive(Debug)]
 pub(crate) struct Place {
     room: Arc<Room>,
-    address: IpAddr,
+    place: places::Place,
     held: usize,
 }
 
 impl Place {
+    /// Whoever has it showed a token, and keeps it, if their party may have one
+    /// more.
+    pub fn known(&self, party: &str) -> bool {
+        self.place.known(party, false)
+    }
+
     /// It holds so many bytes now.
     pub fn hold(&mut self, bytes: usize) {
         if bytes != self.held {
@@ -105,26 +103,6 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.hold(0);
-        let connections = self.room.connections.lock();
-        let mut connections = connections.unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = connections.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
-                connections.remove(&self.address);
-            }
-        }
-        self.room.total.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Whose address it is: in IPv6 one host has a whole /64.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => {
-            let host = u128::from(u64::MAX);
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !host))
-        }
     }
 }
 
@@ -135,11 +113,12 @@ mod tests {
     #[test]
     fn places_are_bounded_and_come_back() {
         let room = Arc::new(Room::new(3, 2, 100, Duration::ZERO));
-        let enter = |text: &str| room.enter(text.parse().unwrap());
+        let enter = |text: &str| room.enter(text.parse().unwrap(), Box::new(|| ()));
         let first = enter("192.0.2.1").unwrap();
         let mut second = enter("::ffff:192.0.2.1").unwrap();
         assert!(enter("192.0.2.1").is_none());
         let third = enter("2001:db8::1").unwrap();
+        assert!(first.known("a") && second.known("b") && third.known("c"));
         assert!(enter("192.0.2.2").is_none());
         second.hold(150);
         assert!(room.is_full() && !room.overflows());

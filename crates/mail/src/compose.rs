@@ -22,6 +22,7 @@ use outflow_ports::letter::{Content, Envelope};
 use crate::address::{Address, AddressError, Mailbox};
 use crate::header::{HeaderError, HeaderName, HeaderValue};
 use crate::lines::{self, LINE_BYTES_MAX};
+use crate::structure::{MailStructure, NESTING_MAX};
 use crate::unsubscribe::{Unsubscribe, UnsubscribeError};
 use crate::{mime, raw};
 
@@ -130,6 +131,9 @@ pub enum ComposeError {
     /// All in all.
     #[error("the mail is too large: at most {MAIL_BYTES_MAX} bytes")]
     TooLarge,
+    /// Messages in messages.
+    #[error("multiparts and messages are nested more than {NESTING_MAX} deep")]
+    TooDeep,
 }
 
 /// Makes a mail of a letter, for a server that `can` take so much.
@@ -181,6 +185,10 @@ fn whole(
         return Err(ComposeError::TooLarge);
     }
     let bytes = STANDARD.decode(text).map_err(|_| ComposeError::Raw)?;
+    // One that was stored before this was refused must not go on to others.
+    if MailStructure::of(&bytes).is_too_deep {
+        return Err(ComposeError::TooDeep);
+    }
     let bytes = raw::shaped(&bytes, content, can)?;
     let header = bytes.get(..lines::body_start(&bytes)).unwrap_or_default();
     let author_domain = author_domain(header);

@@ -197,6 +197,10 @@ impl Query for Handle {
     fn depth(&self, then: Then<Depth>) {
         self.ask(Request::Depth { then });
     }
+
+    fn flows_of(&self, tenant: Name, then: Then<(u64, u64)>) {
+        self.ask(Request::FlowsOf { tenant, then });
+    }
 }
 
 impl Lender for Handle {

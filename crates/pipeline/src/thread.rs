@@ -210,6 +210,7 @@ impl<S: Store, L: Ledger, T: Transport, R: Resolver> Seat<S, L, T, R> {
             Request::Limits { then } => then(node.limits(now)),
             Request::Tallies { then } => then(node.tallies(now)),
             Request::Depth { then } => then(node.depth(now)),
+            Request::FlowsOf { tenant, then } => then(node.engine().flows_of(&tenant)),
             Request::Meters { then } => then(node.meters()),
             Request::Cancel { seq, then } => then(node.cancel(now, seq)),
             Request::Retry { seq, then } => then(node.retry(seq)),

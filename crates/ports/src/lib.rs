@@ -24,6 +24,7 @@ pub mod lender;
 pub mod letter;
 pub mod naming;
 pub mod parcel;
+pub mod places;
 pub mod query;
 pub mod receipts;
 pub mod registry;

@@ -177,4 +177,7 @@ pub trait Query: Send + Sync {
 
     /// How much waits.
     fn depth(&self, then: Then<Depth>);
+
+    /// How many flows of a tenant live, and how many more may.
+    fn flows_of(&self, tenant: Name, then: Then<(u64, u64)>);
 }

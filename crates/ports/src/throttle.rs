@@ -131,6 +131,15 @@ pub enum ThrottleError {
         /// Whose keys.
         tenant: String,
     },
+    /// A tenant holds as many permits as one tenant may hold.
+    #[error(
+        "{tenant} holds as many permits as one tenant may hold: give some back, or come back when \
+         their time is over"
+    )]
+    OwnPermits {
+        /// Whose permits.
+        tenant: String,
+    },
     /// The server ends.
     #[error("the server is shutting down")]
     Closing,
@@ -158,6 +167,17 @@ pub enum CellReply {
 
 /// What is called with an answer that comes later.
 pub type ThenAcquired = Then<Result<Acquired, ThrottleError>>;
+
+/// What a tenant has, and how much more it may have now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThrottleUsage {
+    /// Keys.
+    pub keys: (u64, u64),
+    /// Permits that it holds.
+    pub permits: (u64, u64),
+    /// Requests that wait.
+    pub waiters: (u64, u64),
+}
 
 /// Limits for others.
 pub trait Throttling: Send + Sync {
@@ -187,8 +207,8 @@ pub trait Throttling: Send + Sync {
     /// Lifts such a pause.
     fn resume_limit(&self, name: &LimitKey);
 
-    /// How many keys a tenant has, and how many more it may have now.
-    fn keys_of(&self, tenant: &str) -> (u64, u64);
+    /// What a tenant occupies.
+    fn usage_of(&self, tenant: &str) -> ThrottleUsage;
 
     /// How the limits of a request stand now, each with its place in the request.
     fn look(&self, acquire: &Acquire<'_>) -> Vec<(usize, Look)>;

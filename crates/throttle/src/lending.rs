@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outflow_core::class::Class;
 use outflow_core::engine::lend::{Lent, Want};
+use outflow_core::fair::Shares;
 use outflow_core::limit::spec::LimitSpec;
 use outflow_core::throttle::{Owner, Ticket, Why};
 use outflow_core::time::{Mono, Nanos};
@@ -61,14 +62,36 @@ pub(crate) struct Lending {
 }
 
 /// All requests that the node is asked for, or will be again.
-#[derive(Default)]
 pub(crate) struct Lendings {
     last: u32,
     live: BTreeMap<u32, Lending>,
     again: BTreeSet<(Mono, u32)>,
+    /// How many of them each owner has.
+    shares: Shares<Owner>,
 }
 
 impl Lendings {
+    /// None; at most so many.
+    pub const fn of(max: usize) -> Self {
+        Self {
+            last: 0,
+            live: BTreeMap::new(),
+            again: BTreeSet::new(),
+            shares: Shares::of(max as u64),
+        }
+    }
+
+    /// How many an owner has, and how many more it may have now.
+    pub fn of_owner(&self, owner: Owner) -> (u64, u64) {
+        self.shares.standing(&owner)
+    }
+
+    fn remove(&mut self, id: u32) -> Option<Lending> {
+        let lending = self.live.remove(&id)?;
+        self.shares.give_back(&lending.owner, 1);
+        Some(lending)
+    }
+
     pub fn len(&self) -> usize {
         self.live.len()
     }
@@ -80,6 +103,7 @@ impl Lendings {
 
     pub fn add(&mut self, lending: Lending) -> u32 {
         self.last = self.last.wrapping_add(1);
+        self.shares.force(&lending.owner, 1);
         self.live.insert(self.last, lending);
         self.last
     }
@@ -87,7 +111,9 @@ impl Lendings {
     /// All of them, who are not asked for any more.
     pub fn drain(&mut self) -> Vec<Lending> {
         self.again.clear();
-        std::mem::take(&mut self.live).into_values().collect()
+        let all = std::mem::take(&mut self.live).into_values();
+        all.inspect(|it| self.shares.give_back(&it.owner, 1))
+            .collect()
     }
 
     fn due(&mut self, now: Mono) -> Option<u32> {
@@ -114,7 +140,7 @@ impl Service {
         if ticket.generation != LENT {
             return false;
         }
-        self.lock().lendings.live.remove(&ticket.index);
+        self.lock().lendings.remove(ticket.index);
         true
     }
 
@@ -153,7 +179,7 @@ impl Service {
         let now = state.clock.now().mono;
         let (by, retry_after) = match lent {
             Lent::Granted => {
-                let lending = state.lendings.live.remove(&id);
+                let lending = state.lendings.remove(id);
                 drop(state);
                 // Whoever has gone wastes what was lent.
                 if let Some(lending) = lending {
@@ -175,7 +201,7 @@ impl Service {
             self.bell.ring();
             return;
         }
-        let Some(lending) = state.lendings.live.remove(&id) else {
+        let Some(lending) = state.lendings.remove(id) else {
             return;
         };
         drop(state);

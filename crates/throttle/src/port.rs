@@ -14,7 +14,7 @@ use outflow_core::throttle::{Permit, Ticket, Wanted, Why};
 use outflow_core::time::Nanos;
 use outflow_ports::ledger::LedgerWork;
 use outflow_ports::throttle::{
-    Acquire, Acquired, CellReply, Reply, ThenAcquired, ThrottleError, Throttling,
+    Acquire, Acquired, CellReply, Reply, ThenAcquired, ThrottleError, ThrottleUsage, Throttling,
 };
 
 use crate::lending::{self, Lending};
@@ -76,7 +76,11 @@ impl Service {
             owner,
         };
         let checked = it.throttle.check(&now, &request, &mut it.outcomes);
-        let is_full = it.lendings.len() >= self.waiters_max;
+        let is_full = it.lendings.of_owner(owner).1 == 0;
+        let full = match it.lendings.len() < self.waiters_max {
+            true => Why::TooManyOwnWaiters,
+            false => Why::TooManyWaiters,
+        };
         // A pause of one of the node's limits that somebody told us of.
         let paused = lent.iter().find_map(|named| {
             let key = named.wanted().key;
@@ -95,7 +99,7 @@ impl Service {
             }),
             _ if is_full => Some(Acquired::Refused {
                 by: 0,
-                why: Why::TooManyWaiters,
+                why: full,
                 retry_after: Some(Nanos::from_secs(1)),
             }),
             _ => None,
@@ -297,10 +301,18 @@ impl Throttling for Service {
         self.finish(state, &now);
     }
 
-    fn keys_of(&self, tenant: &str) -> (u64, u64) {
-        let state = self.lock();
+    fn usage_of(&self, tenant: &str) -> ThrottleUsage {
+        let mut state = self.lock();
+        let owner = state.owner(Some(tenant));
         let throttle = &state.throttle;
-        (throttle.keys_of(tenant), throttle.room_for(tenant))
+        let (waiting, room) = throttle.waiters_of(owner);
+        // Those who wait for what the node counts stand elsewhere.
+        let (lent, room_there) = state.lendings.of_owner(owner);
+        ThrottleUsage {
+            keys: (throttle.keys_of(tenant), throttle.room_for(tenant)),
+            permits: throttle.permits_of(owner),
+            waiters: (waiting + lent, room.min(room_there)),
+        }
     }
 
     fn look(&self, acquire: &Acquire<'_>) -> Vec<(usize, Look)> {

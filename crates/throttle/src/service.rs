@@ -119,7 +119,7 @@ impl Service {
             clock: Clock::new(ledger.is_some()),
             throttle: Throttle::new(&clock::now(), rules, settings.seed),
             names: Names::new(rules.headroom),
-            lendings: Lendings::default(),
+            lendings: Lendings::of(rules.waiters_max),
             ledger,
             owners: BTreeMap::new(),
             waiting: Vec::new(),

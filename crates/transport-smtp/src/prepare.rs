@@ -1,8 +1,13 @@
 //! From a parcel to a mail: at once if it is small, in memory and not to be
 //! signed, since handing it to another thread would take longer than the work;
 //! else on a thread that may wait for a disk.
+//!
+//! A message on which this code itself fails is given up with what went wrong:
+//! tried again, it would fail again, after every restart.
 
+use std::any::Any;
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use outflow_core::reply::{Reply, Stage};
@@ -26,12 +31,15 @@ pub(crate) async fn domain_of(parcel: Option<ParcelRef>) -> Result<String, Reply
         return Err(unread("the content of the message is not there".to_owned()));
     };
     let work = tokio::task::spawn_blocking(move || {
-        let envelope = parcel.read_envelope();
-        let envelope = envelope.map_err(|error| unreadable(&error))?;
-        let envelope =
-            Envelope::from_bytes(&envelope).map_err(|error| never(&error.to_string()))?;
-        let recipient = Address::parse(&envelope.to).map_err(|error| never(&error.to_string()))?;
-        Ok(recipient.domain().to_owned())
+        or_given_up(|| {
+            let envelope = parcel.read_envelope();
+            let envelope = envelope.map_err(|error| unreadable(&error))?;
+            let envelope =
+                Envelope::from_bytes(&envelope).map_err(|error| never(&error.to_string()))?;
+            let recipient =
+                Address::parse(&envelope.to).map_err(|error| never(&error.to_string()))?;
+            Ok(recipient.domain().to_owned())
+        })
     });
     work.await
         .unwrap_or_else(|_| Err(unread("the message could not be read".to_owned())))
@@ -51,11 +59,13 @@ pub(crate) async fn prepare(
     if keys.is_empty()
         && let Some(parcel) = parcel.read_now()
     {
-        return made(&parcel, can, &keys, return_to);
+        return or_given_up(|| made(&parcel, can, &keys, return_to));
     }
     let work = tokio::task::spawn_blocking(move || {
-        let parcel = parcel.read().map_err(|error| unreadable(&error))?;
-        made(&parcel, can, &keys, return_to)
+        or_given_up(|| {
+            let parcel = parcel.read().map_err(|error| unreadable(&error))?;
+            made(&parcel, can, &keys, return_to)
+        })
     });
     work.await
         .unwrap_or_else(|_| Err(unread("the message could not be composed".to_owned())))
@@ -85,6 +95,22 @@ fn made(
     keys.sign(&mut mail)
         .map_err(|error| unread(error.to_string()))?;
     Ok(mail)
+}
+
+/// What `work` makes of a message. If it panics, that message is given up; the
+/// session and the others go on.
+fn or_given_up<T>(work: impl FnOnce() -> Result<T, Reply>) -> Result<T, Reply> {
+    // Nothing that it may leave half done outlives it.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let why = words_of(&*panic);
+        Err(never(&format!("the message cannot be handled: {why}")))
+    })
+}
+
+fn words_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no reason was given")
 }
 
 /// Not sent: the content is not there now, or never will be.
@@ -177,6 +203,46 @@ mod tests {
         // Whoever is shown the header does not learn where bounces are taken.
         let text = String::from_utf8(mail.bytes).unwrap();
         assert!(!text.contains("bounce+"), "{text}");
+    }
+
+    /// A parcel on which the code that reads it fails.
+    struct Cursed {
+        is_in_memory: bool,
+    }
+
+    impl ParcelSource for Cursed {
+        fn read(&self, _: u64, _: u64) -> Result<Parcel, ParcelError> {
+            panic!("index {} is out of bounds", 7)
+        }
+
+        fn read_now(&self, _: u64, _: u64) -> Option<Parcel> {
+            self.is_in_memory.then(|| Parcel {
+                envelope: b"{}".as_slice().into(),
+                body: b"{}".as_slice().into(),
+            })
+        }
+    }
+
+    #[test]
+    fn a_message_that_cannot_be_handled_is_given_up_with_its_cause() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.unwrap();
+        let cursed = |is_in_memory| ParcelRef::new(Arc::new(Cursed { is_in_memory }), 0, 0);
+        let can = Can { eight_bit: true };
+        let prepared = runtime.block_on(prepare(Some(cursed(false)), can, Arc::default(), None));
+        let domain = runtime.block_on(domain_of(Some(cursed(false))));
+        let read = runtime.block_on(prepare(Some(cursed(true)), can, Arc::default(), None));
+        let refused = [prepared.map(|_| ()), domain.map(|_| ()), read.map(|_| ())];
+        for (reply, why) in refused
+            .into_iter()
+            .zip(["bounds", "bounds", "missing field"])
+        {
+            let Err(Reply::Said { code, text, .. }) = reply else {
+                panic!("it is tried again: {reply:?}");
+            };
+            assert_eq!(code, 554, "{text}");
+            assert!(text.contains(why), "{text}");
+        }
     }
 
     #[test]

@@ -358,17 +358,20 @@ async fn serve(
     speaking: Speaking,
     stopped: watch::Receiver<bool>,
 ) {
-    let router = outflow_api::router(state);
+    let (doors, router) = (Arc::clone(&state.doors), outflow_api::router(state));
     let first = speaking.borrow().clone();
     match first {
-        None => outflow_api::serve(listener, router, until(stopped)).await,
+        None => {
+            let plain = |stream| std::future::ready(Ok(stream));
+            outflow_api::serve_within(listener, router, until(stopped), plain, doors).await;
+        }
         Some(first) => {
             // Who comes after a certificate was read again is shown that one.
             let secure = move |stream| {
                 let latest = speaking.borrow().clone();
                 TlsAcceptor::from(latest.unwrap_or_else(|| Arc::clone(&first))).accept(stream)
             };
-            outflow_api::serve_through(listener, router, until(stopped), secure).await;
+            outflow_api::serve_within(listener, router, until(stopped), secure, doors).await;
         }
     }
 }

@@ -37,6 +37,7 @@ impl Doorkeeper for Door {
     fn admit(&self, token: &str) -> Option<Pass> {
         let known = self.0.find_token(token)?;
         (known.scope >= Scope::Submit).then(|| Pass {
+            party: known.party().to_owned(),
             name: known.name.clone(),
             tenant: known.tenant.clone(),
             classes: known.classes.clone(),
@@ -153,6 +154,8 @@ pub fn bind(
     let smtp = runtime.block_on(SmtpIntake::bind(rules, parts));
     let smtp = smtp.map_err(failed)?;
     let address = smtp.local_addr().map_err(failed)?;
+    // There is one such listener.
+    let _ = state.listeners.smtp.set(smtp.places());
     Ok(Submission {
         smtp,
         address,

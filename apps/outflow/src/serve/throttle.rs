@@ -30,6 +30,7 @@ impl Doorkeeper for Door {
     fn admit(&self, token: &str) -> Option<Pass> {
         let known = self.0.find_token(token)?;
         (known.scope >= Scope::Submit).then(|| Pass {
+            party: known.party().to_owned(),
             tenant: known.tenant.clone(),
             classes: known.classes.clone(),
         })
@@ -110,6 +111,7 @@ pub fn bind(
     };
     let mut rules = outflow_intake_resp::Settings::at(listener.address);
     rules.connections_max = settings.throttle.connections_max as usize;
+    rules.connections_per_address_max = rules.connections_max.div_ceil(2);
     let address = listener.address;
     let failed = |error| ServeError::Listen {
         address,
@@ -119,6 +121,8 @@ pub fn bind(
     let intake = runtime.block_on(RespIntake::bind(rules, parts));
     let intake = intake.map_err(failed)?;
     let address = intake.local_addr().map_err(failed)?;
+    // There is one such listener.
+    let _ = state.listeners.throttle.set(intake.places());
     Ok(Throttle {
         intake,
         address,

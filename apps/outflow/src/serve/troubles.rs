@@ -148,6 +148,10 @@ impl<Q: Query> Query for Troubled<Q> {
     fn depth(&self, then: Then<Depth>) {
         self.node.depth(then);
     }
+
+    fn flows_of(&self, tenant: Name, then: Then<(u64, u64)>) {
+        self.node.flows_of(tenant, then);
+    }
 }
 
 #[cfg(test)]

@@ -120,9 +120,9 @@ codes! {
          the time in `Retry-After`. In a batch the other messages are accepted, and those that \
          were not are listed under `rejected`. Over SMTP the answer is `452 4.3.1`.";
     QuotaExhausted = "quota_exhausted", 429, "One tenant may not occupy more",
-        "Keys of the throttle, entries of the suppression list, pauses and places of listeners \
-         are shared by all tenants, and each tenant may have eight times as much of them as is \
-         free: alone almost all, with others less. `detail` says what there is too much of, and \
+        "Connections, keys of the throttle and its permits, entries of the suppression list, \
+         pauses and places of listeners are shared by all tenants, and each tenant may have eight \
+         times as much of them as is free: alone almost all, with others less. `detail` says what there is too much of, and \
          `GET /api/v1/tenants/{id}/usage` how much of everything a tenant has and may have. \
          Take away what is not needed, or repeat the request after the time in `Retry-After`, if \
          what is occupied ends by itself. Nothing was changed.";

@@ -59,7 +59,9 @@ impl From<ThrottleError> for Problem {
             ThrottleError::NotYours { .. } | ThrottleError::OfPolicies { .. } => {
                 Self::forbidden(detail)
             }
-            ThrottleError::OwnKeys { .. } => Self::later(Code::QuotaExhausted, 1, detail),
+            ThrottleError::OwnKeys { .. } | ThrottleError::OwnPermits { .. } => {
+                Self::later(Code::QuotaExhausted, 1, detail)
+            }
             ThrottleError::Crowded => Self::later(Code::Busy, 1, detail),
             ThrottleError::Closing => Self::later(Code::Closing, 5, detail),
             ThrottleError::BadKey
@@ -198,7 +200,11 @@ fn refused(
             let tenant = tenant.unwrap_or("those without a tenant").to_owned();
             return Err(ThrottleError::OwnKeys { tenant }.into());
         }
-        Why::TooManyWaiters => "too_many_waiters",
+        Why::TooManyOwnPermits => {
+            let tenant = tenant.unwrap_or("those without a tenant").to_owned();
+            return Err(ThrottleError::OwnPermits { tenant }.into());
+        }
+        Why::TooManyWaiters | Why::TooManyOwnWaiters => "too_many_waiters",
         Why::Limited => "limited",
     };
     let retry_after = retry_after.unwrap_or(Nanos::from_secs(1));

@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::Request;
 use bytes::Bytes;
 use hyper::body::Frame;
-use outflow_api::doors::Caps;
+use outflow_api::doors::{Caps, Doors};
 use outflow_api::{Bounds, StartValues, serve, serve_within};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -102,7 +102,13 @@ async fn who_watches_the_server_is_answered_while_all_places_are_taken() {
     };
     let router = world.router.clone();
     let never = std::future::pending();
-    let serving = tokio::spawn(serve_within(listener, router, never, plain, caps));
+    let serving = tokio::spawn(serve_within(
+        listener,
+        router,
+        never,
+        plain,
+        Doors::new(caps),
+    ));
     let mut idle = Vec::new();
     for _ in 0..3 {
         let mut stream = TcpStream::connect(address).await.unwrap();

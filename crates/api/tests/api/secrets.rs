@@ -65,6 +65,37 @@ async fn files_come_from_one_directory() {
 }
 
 #[tokio::test]
+async fn variables_have_one_prefix() {
+    let with_variable = raw(&json!({
+        "id": "of-file", "transport": "smtp", "host": "mail.example.com",
+        "user": "u", "password_env": "SMTP_PASSWORD",
+    }));
+    let start = StartValues {
+        accounts: vec![with_variable],
+        ..StartValues::default()
+    };
+    let world = World::with(start, Bounds::default());
+    for name in ["AWS_SECRET_ACCESS_KEY", "OUTFLOW_TOKEN", "OUTFLOW_secret_x"] {
+        let account = relay(&json!({ "password_env": name }));
+        let answer = send(&world, "PUT", PATH, account).await;
+        assert_eq!(answer.status, 422, "{name}");
+        assert_eq!(answer.pointers(), ["/password_env"], "{name}");
+        assert!(answer.text.contains("OUTFLOW_SECRET_"), "{}", answer.text);
+    }
+    let allowed = relay(&json!({ "password_env": "OUTFLOW_SECRET_RELAY" }));
+    let answer = send(&world, "PUT", PATH, allowed).await;
+    assert!(!answer.pointers().contains(&"/password_env".to_owned()));
+    // The account of the file goes on with its own, but only where it went.
+    let of_file = "/api/v1/accounts/of-file";
+    let patch = json!({ "max_connections": 3 });
+    let answer = send(&world, "PATCH", of_file, patch).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let moved = json!({ "host": "evil.example", "password_env": "SMTP_PASSWORD" });
+    let answer = send(&world, "PATCH", of_file, moved).await;
+    assert_eq!(answer.pointers(), ["/password_env"], "{}", answer.text);
+}
+
+#[tokio::test]
 async fn a_password_is_not_sent_elsewhere_without_knowing_it() {
     let world = world();
     let account = relay(&json!({ "password": "secret" }));
@@ -79,6 +110,9 @@ async fn a_password_is_not_sent_elsewhere_without_knowing_it() {
         ("PUT", PATH, hidden),
         ("PATCH", of_file, moved),
     ];
+    let named = json!({ "host": "evil.example", "password_file": "/etc/outflow/password" });
+    let answer = send(&world, "PATCH", of_file, named).await;
+    assert_eq!(answer.pointers(), ["/password_file"], "{}", answer.text);
     for (method, path, body) in attempts {
         let answer = send(&world, method, path, body.clone()).await;
         assert_eq!(

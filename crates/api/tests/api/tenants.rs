@@ -294,12 +294,18 @@ async fn one_tenant_leaves_room_for_others() {
     assert_eq!(made.status, 201);
     let usage = "/api/v1/tenants/acme/usage";
     let shown = world.call(acme, "GET", usage, Value::Null).await.json();
+    let of = |used: u64, left: u64| json!({ "used": used, "left": left, "limit": used + left });
     let wanted = json!({
         "tenant": "acme",
-        "throttle_keys": { "used": 889, "left": 0 },
-        "suppressions": { "used": 0, "left": 8_889 },
-        "pauses": { "used": 1, "left": 7_999 },
-        "listeners": { "used": 57, "left": 0 },
+        "connections": of(0, 3_641),
+        "bytes_in_flight": of(0, 128 << 20),
+        "flows": of(3, 7),
+        "permits": of(0, 888_889),
+        "waiters": of(0, 88_889),
+        "throttle_keys": of(889, 0),
+        "suppressions": of(0, 8_889),
+        "pauses": of(1, 7_999),
+        "listeners": of(57, 0),
     });
     assert_eq!(shown, wanted);
     let hidden = world.call(other, "GET", usage, Value::Null).await;

@@ -93,7 +93,8 @@ pub const ACCOUNT: &[Key] = &[
     Key::new(
         "password_env",
         Form::Variable,
-        "The environment variable that holds the password.",
+        "The environment variable that holds the password. Over the API its name begins with \
+         `OUTFLOW_SECRET_`.",
     )
     .example("\"SMTP_PASSWORD\""),
     Key::new("password_file", PATH, "The file that holds the password.")

@@ -130,6 +130,15 @@ impl Engine {
         Ok(self.open_flow(now, key.clone(), actions))
     }
 
+    /// How many flows of a tenant live, and how many more may.
+    pub fn flows_of(&self, tenant: &Name) -> (u64, u64) {
+        let caps = &self.counter.settings.flow_caps;
+        let own = self.live_flows_of(tenant);
+        let in_all = caps.total_max.saturating_sub(self.live_flows());
+        let left = caps.tenant_max.saturating_sub(own).min(in_all);
+        (own as u64, left as u64)
+    }
+
     /// Whether there is room for all of these flows together: else for which
     /// one there is none.
     pub fn admits_all<'k>(

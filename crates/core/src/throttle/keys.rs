@@ -63,7 +63,7 @@ impl Throttle {
                 entry.cost_max = entry.cost_max.max(cost);
             }
         }
-        if self.permits.len() >= self.settings.permits_max {
+        if self.permits.of_owner(request.owner).1 == 0 {
             let wants_slots = |part: Part| {
                 let entry = self.entries.get(part.entry);
                 entry.is_some_and(Entry::holds_slots)
@@ -71,7 +71,10 @@ impl Throttle {
             if let Some(part) = parts.iter().find(|part| wants_slots(*part)) {
                 return Err(Refusal {
                     by: usize::from(part.want),
-                    why: Why::TooManyKeys,
+                    why: match self.permits.len() < self.settings.permits_max {
+                        true => Why::TooManyOwnPermits,
+                        false => Why::TooManyKeys,
+                    },
                     retry_after: Some(CROWDED),
                 });
             }

@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::class::Class;
 use crate::engine::action::Action;
-use crate::fair;
+use crate::fair::{self, Shares};
 use crate::limit::Fill;
 use crate::limit::spec::Headroom;
 use crate::policy::scope_set::ScopeSet;
@@ -95,6 +95,8 @@ pub struct Throttle {
     /// Where the look for idle limits goes on.
     hand: u32,
     waiters: Slab<Waiter>,
+    /// How many of them each owner has.
+    waiting: Shares<Owner>,
     deadlines: BTreeSet<(Mono, u32)>,
     /// When which limit is looked at.
     timers: BTreeSet<(Mono, u32)>,
@@ -122,9 +124,10 @@ impl Throttle {
             owned: BTreeMap::new(),
             hand: 0,
             waiters: Slab::default(),
+            waiting: Shares::of(settings.waiters_max as u64),
             deadlines: BTreeSet::new(),
             timers: BTreeSet::new(),
-            permits: Permits::new(seed),
+            permits: Permits::new(seed, settings.permits_max),
             pauses: Pauses::default(),
             arrivals: 0,
             actions: Vec::new(),
@@ -178,8 +181,11 @@ impl Throttle {
         if is_late || (request.wait == Nanos::ZERO && !is_asked) {
             return refused(Why::Limited);
         }
-        if self.waiters.len() >= self.settings.waiters_max {
-            return refused(Why::TooManyWaiters);
+        if self.waiting.room(&request.owner) == 0 {
+            return refused(match self.waiters.len() < self.settings.waiters_max {
+                true => Why::TooManyOwnWaiters,
+                false => Why::TooManyWaiters,
+            });
         }
         let waiter = Waiter {
             rank,
@@ -336,6 +342,16 @@ impl Throttle {
             request::POLICY_SPACE => max.saturating_sub(all),
             space => fair::room(self.keys_of(space), all, max),
         }
+    }
+
+    /// How many of one owner's requests wait, and how many more may.
+    pub fn waiters_of(&self, owner: Owner) -> (u64, u64) {
+        self.waiting.standing(&owner)
+    }
+
+    /// How many permits one owner holds, and how many more it may hold now.
+    pub fn permits_of(&self, owner: Owner) -> (u64, u64) {
+        self.permits.of_owner(owner)
     }
 
     /// How many wait.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::request::{Owner, Permit};
 use super::slab::Slab;
+use crate::fair::Shares;
 use crate::time::Mono;
 
 /// Slots of limits: which, and how many.
@@ -22,16 +23,18 @@ struct Held {
 pub(super) struct Permits {
     held: Slab<Held>,
     ends: BTreeSet<(Mono, u32)>,
+    shares: Shares<Owner>,
 }
 
 impl Permits {
     /// None is held. The seed is drawn by lot: permits of another process, or of
     /// this one before it started again, are nobody's here.
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, max: usize) -> Self {
         let first = u32::try_from(seed >> 32).unwrap_or_default();
         Self {
             held: Slab::beginning_at(first),
             ends: BTreeSet::new(),
+            shares: Shares::of(max as u64),
         }
     }
 
@@ -40,10 +43,17 @@ impl Permits {
         self.held.len()
     }
 
+    /// How many an owner holds, and how many more it may hold now.
+    pub fn of_owner(&self, owner: Owner) -> (u64, u64) {
+        self.shares.standing(&owner)
+    }
+
     /// Holds slots until `end`.
     pub fn hold(&mut self, slots: Slots, end: Mono, owner: Owner) -> Permit {
         let (index, generation) = self.held.insert(Held { slots, end, owner });
         self.ends.insert((end, index));
+        // Whether there is room was seen before.
+        self.shares.force(&owner, 1);
         Permit { index, generation }
     }
 
@@ -59,6 +69,7 @@ impl Permits {
         }
         let held = self.held.remove(permit.index)?;
         self.ends.remove(&(held.end, permit.index));
+        self.shares.give_back(&held.owner, 1);
         Some(held.slots)
     }
 
@@ -69,7 +80,9 @@ impl Permits {
             return None;
         }
         self.ends.remove(&(end, index));
-        self.held.remove(index).map(|held| held.slots)
+        let held = self.held.remove(index)?;
+        self.shares.give_back(&held.owner, 1);
+        Some(held.slots)
     }
 
     /// When the time of the next one is over.

@@ -88,6 +88,12 @@ pub struct Request<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner(pub u64);
 
+impl From<&Self> for Owner {
+    fn from(owner: &Self) -> Self {
+        *owner
+    }
+}
+
 /// Slots that are held, to be given back. The generation tells a late release
 /// from one of whoever holds the place now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -151,6 +157,10 @@ pub enum Why {
     TooManyOwnKeys,
     /// As many wait as may.
     TooManyWaiters,
+    /// As many of the owner of the request wait as may.
+    TooManyOwnWaiters,
+    /// The owner of the request holds as many permits as one may hold.
+    TooManyOwnPermits,
 }
 
 /// A request that was refused.

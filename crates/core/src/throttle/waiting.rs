@@ -33,6 +33,7 @@ impl Throttle {
     /// Puts a waiter into the line of the limit that holds it.
     pub(super) fn queue(&mut self, waiter: Waiter, hold: Hold) -> Ticket {
         let (index, generation) = self.waiters.insert(waiter);
+        self.waiting.force(&waiter.held.1, 1);
         self.deadlines.insert((waiter.deadline, index));
         self.stand(index, waiter.at, hold);
         Ticket { index, generation }
@@ -73,6 +74,7 @@ impl Throttle {
         self.step_out(who);
         let generation = self.waiters.generation(who);
         let waiter = self.waiters.remove(who)?;
+        self.waiting.give_back(&waiter.held.1, 1);
         self.deadlines.remove(&(waiter.deadline, who));
         for part in waiter.parts.iter() {
             let Some(entry) = self.entries.get_mut(part.entry) else {

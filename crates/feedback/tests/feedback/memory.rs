@@ -241,6 +241,10 @@ impl Query for Node {
     fn depth(&self, then: Then<Depth>) {
         then(Depth::default());
     }
+
+    fn flows_of(&self, _: Name, then: Then<(u64, u64)>) {
+        then((3, 7));
+    }
 }
 
 impl Control for Node {

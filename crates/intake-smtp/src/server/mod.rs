@@ -245,6 +245,18 @@ impl Session {
         self.go_on();
     }
 
+    /// The token is good, and whoever has it has as many connections as they may
+    /// have.
+    pub fn on_crowded(&mut self) {
+        if !matches!(self.state, State::WaitsForPass) {
+            return;
+        }
+        self.state = State::Command;
+        let text = "too many connections with this token, or of its tenant: try again later";
+        self.refuse(&Reply::new(421, "4.7.0", text));
+        self.close();
+    }
+
     /// Whether the token that was shown opens anything.
     pub fn on_admitted(&mut self, is_admitted: bool) {
         if !matches!(self.state, State::WaitsForPass) {

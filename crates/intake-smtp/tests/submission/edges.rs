@@ -153,6 +153,7 @@ fn a_token_opens_what_it_says_and_no_more() {
     let world = World::new(|_| {});
     let pass = Pass {
         name: "shop".to_owned(),
+        party: "shop".to_owned(),
         tenant: Some(Name::from("shop")),
         classes: vec![Class::Normal, Class::Low],
         pools: vec!["default".to_owned()],

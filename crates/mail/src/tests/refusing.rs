@@ -140,3 +140,11 @@ fn leaving_a_list_is_said_right_or_not_at_all() {
         assert!(wrong.is_err(), "{wrong:?}");
     }
 }
+
+#[test]
+fn what_was_stored_before_it_was_refused_is_refused_when_it_is_sent() {
+    let deep = "Content-Type: message/rfc822\r\n\r\n".repeat(60_000);
+    let mail = format!("From: a@b.example\r\n{deep}");
+    let composed = compose(&envelope("a@b.example"), &raw(mail.as_bytes()), ANY);
+    assert_eq!(composed.unwrap_err(), ComposeError::TooDeep);
+}

@@ -9,6 +9,7 @@ use outflow_core::engine::lend::{Lent, Want};
 use outflow_core::engine::standing::Standing;
 use outflow_core::flow::FlowKey;
 use outflow_core::message::Seq;
+use outflow_core::name::Name;
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
 use outflow_core::reply::Reply;
@@ -56,6 +57,10 @@ pub(crate) enum Request {
     },
     Depth {
         then: Then<Depth>,
+    },
+    FlowsOf {
+        tenant: Name,
+        then: Then<(u64, u64)>,
     },
     Meters {
         then: Then<Meters>,

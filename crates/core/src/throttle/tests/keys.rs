@@ -229,3 +229,67 @@ fn one_owner_leaves_room_for_the_keys_of_others() {
     assert_eq!(of_policies, 9, "what policies limit has all that is left");
     assert_eq!(ask("other", 1), Err(Why::TooManyKeys));
 }
+
+/// What becomes of a request of an owner for one of `slots`.
+fn slot(world: &mut World, owner: u64, slots: &str, wait: Nanos) -> Result<(), Why> {
+    let spec = spec(slots);
+    let wanted = Wanted {
+        key: Key {
+            space: "",
+            name: "slots",
+            facet: &Facet::of(&spec),
+        },
+        spec: &spec,
+        cost: 1,
+        when_away: WhenAway::Closed,
+        version: 0,
+    };
+    let request = Request {
+        wants: &[wanted],
+        class: Class::Normal,
+        wait,
+        ttl: Nanos::from_secs(60),
+        owner: Owner(owner),
+    };
+    match world.throttle.acquire(&at(0), &request, &mut Vec::new()) {
+        Verdict::Refused(refusal) => Err(refusal.why),
+        _ => Ok(()),
+    }
+}
+
+#[test]
+fn one_owner_leaves_permits_to_others() {
+    let mut world = World::new(Settings {
+        permits_max: 9,
+        ..Settings::default()
+    });
+    let mut ask = |owner| slot(&mut world, owner, "100 concurrent", Nanos::ZERO);
+    let held = (0..20).filter(|_| ask(1).is_ok()).count();
+    assert_eq!(held, 8, "eight ninths");
+    assert_eq!(ask(1), Err(Why::TooManyOwnPermits));
+    assert_eq!(ask(2), Ok(()));
+    assert_eq!(ask(3), Err(Why::TooManyKeys));
+    assert_eq!(world.throttle.permits_of(Owner(1)), (8, 0));
+    // What ends comes back.
+    world.throttle.wake(&at(61_000 * MS), &mut Vec::new());
+    assert_eq!(world.throttle.permits_of(Owner(1)), (0, 8));
+}
+
+#[test]
+fn one_owner_leaves_places_to_wait_to_others() {
+    let mut world = World::new(Settings {
+        waiters_max: 9,
+        ..Settings::default()
+    });
+    let long = Nanos::from_secs(10);
+    let mut ask = |owner| slot(&mut world, owner, "1 concurrent", long);
+    assert_eq!(ask(4), Ok(()), "it has the slot");
+    let waiting = (0..20).filter(|_| ask(1).is_ok()).count();
+    assert_eq!(waiting, 8, "eight ninths");
+    assert_eq!(ask(1), Err(Why::TooManyOwnWaiters));
+    assert_eq!(ask(2), Ok(()));
+    assert_eq!(ask(3), Err(Why::TooManyWaiters));
+    assert_eq!(world.throttle.waiters_of(Owner(1)), (8, 0));
+    world.throttle.wake(&at(11_000 * MS), &mut Vec::new());
+    assert_eq!(world.throttle.waiters_of(Owner(1)), (0, 8));
+}
