@@ -291,6 +291,10 @@ const SEEDS: &[(u64, &str)] = &[
         "the checker blamed a clock that drifts for a change of the rate",
     ),
     (
+        600_949,
+        "booked flows of a lower class could not use what their class had earned",
+    ),
+    (
         602_486,
         "a lower class got 2 % of what the others were granted, not of all",
     ),
