@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use outflow_ports::places::{self, Places};
+use outflow_connections::places::{self, Places};
 use tokio::sync::Notify;
 
 /// How many connections there may be.

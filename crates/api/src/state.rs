@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use crate::detours::Detours;
 use arc_swap::ArcSwap;
+use outflow_connections::places::Places;
 use outflow_core::time::Wall;
 use outflow_ports::control::Control;
 use outflow_ports::fleet::Fleet;
 use outflow_ports::hearing::Hearing;
 use outflow_ports::history::History;
 use outflow_ports::intake::{Intake, Then};
-use outflow_ports::places::Places;
 use outflow_ports::query::Query;
 use outflow_ports::receipts::Receipts;
 use outflow_ports::registry::{Kind, Registry, RegistryError};

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use axum::Json;
 use axum::extract::{Path, State};
+use outflow_connections::places::Places;
 use outflow_core::name::Name;
-use outflow_ports::places::Places;
 use outflow_ports::suppression::SuppressionFilter;
 use serde::Serialize;
 use utoipa::ToSchema;

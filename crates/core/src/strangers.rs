@@ -6,8 +6,8 @@
 //! are at once is served however many do not. And whoever shows a token has no
 //! more than [`fair`](crate::fair) allows, so that some are left for others.
 
+use core::net::{IpAddr, Ipv6Addr};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
 
 use crate::fair::Shares;
 

@@ -9,8 +9,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use outflow_connections::places::Place;
 use outflow_core::throttle::Ticket;
-use outflow_ports::places::Place;
 use outflow_ports::throttle::{Acquired, ThrottleError, Throttling};
 
 use crate::doorkeeper::Doorkeeper;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outflow_ports::places::{Place, Places};
+use outflow_connections::places::{Place, Places};
 use outflow_ports::throttle::Throttling;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};

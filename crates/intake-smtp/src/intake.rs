@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outflow_connections::places::Places;
 use outflow_core::time::Wall;
 use outflow_ports::hearing::Hearing;
 use outflow_ports::intake::Intake;
 use outflow_ports::naming::Naming;
-use outflow_ports::places::Places;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use outflow_ports::places::{self, Bell, Places};
+use outflow_connections::places::{self, Bell, Places};
 
 /// What all connections share.
 #[derive(Debug)]

@@ -24,7 +24,6 @@ pub mod lender;
 pub mod letter;
 pub mod naming;
 pub mod parcel;
-pub mod places;
 pub mod query;
 pub mod receipts;
 pub mod registry;

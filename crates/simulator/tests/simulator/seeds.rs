@@ -28,10 +28,7 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
         1_110_086,
         "an account connected to a destination only with tokens, and leased them only once connected",
     ),
-    (
-        1_110_810,
-        "the same, after its connection had been idle for too long",
-    ),
+    (1_110_810, "the same, and another world"),
     (
         1_000_850,
         "a connection that was to make way was closed only when something else happened",

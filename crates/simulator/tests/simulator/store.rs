@@ -89,26 +89,29 @@ fn a_sound_store_is_silent_on_a_disk_that_goes_wrong() {
     }
 }
 
+/// Whether a store that is broken is found out. One that panics is found out too.
+fn speaks(scenario: &Scenario, seed: u64, sabotage: Sabotage) -> bool {
+    let ran = catch_unwind(|| run_broken(scenario, seed, Some(sabotage)).unwrap());
+    ran.map_or(true, |(_, violations)| !violations.is_empty())
+}
+
 /// Broken in this way, it is found out with most seeds.
 fn is_found(sabotage: Sabotage) {
     let stage = stage();
-    let found = SEEDS.filter(|seed| {
-        let (_, violations) = run_broken(&stage, *seed, Some(sabotage)).unwrap();
-        !violations.is_empty()
-    });
-    let found: Vec<u64> = found.collect();
+    let found: Vec<u64> = SEEDS
+        .filter(|seed| speaks(&stage, *seed, sabotage))
+        .collect();
     assert!(
         found.len() >= 4,
         "{sabotage:?} is found with {found:?} only"
     );
 }
 
-/// The same, by random worlds. A store that panics is found out too.
+/// The same, by random worlds.
 fn is_found_by_random_worlds(sabotage: Sabotage) {
     let finds = |seed: &u64| {
         let world = random_faults_on(*seed, StoreKind::Real);
-        let ran = catch_unwind(|| run_broken(&world, *seed, Some(sabotage)).unwrap());
-        ran.map_or(true, |(_, violations)| !violations.is_empty())
+        speaks(&world, *seed, sabotage)
     };
     let found: Vec<u64> = SEEDS.filter(finds).collect();
     assert!(

@@ -1,0 +1,3 @@
+//! Places for connections, as all listeners of the server hand them out.
+
+pub mod places;
