@@ -6,9 +6,11 @@ use crate::workspace::members;
 
 /// Who may depend on whom. An entry covers a package, or with `*` all whose
 /// name begins like that; so no adapter may depend on another.
-const ALLOWED: [(&str, &[&str]); 19] = [
+const ALLOWED: [(&str, &[&str]); 20] = [
     ("outflow-core", &[]),
     ("outflow-doctor", &[]),
+    // What all listeners share, and acts: locks, and bells that end connections.
+    ("outflow-connections", &["outflow-core"]),
     ("outflow-ports", &["outflow-core"]),
     ("outflow-mail", &["outflow-core", "outflow-ports"]),
     (
@@ -30,12 +32,18 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ),
     (
         "outflow-intake-*",
-        &["outflow-core", "outflow-ports", "outflow-mail"],
+        &[
+            "outflow-core",
+            "outflow-connections",
+            "outflow-ports",
+            "outflow-mail",
+        ],
     ),
     (
         "outflow-api",
         &[
             "outflow-core",
+            "outflow-connections",
             "outflow-ports",
             "outflow-mail",
             "outflow-config",
