@@ -25,6 +25,18 @@ const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
 /// Seeds of wide worlds on the model of a store, and what they found.
 const WORLD_SEEDS: &[(u64, &str)] = &[
     (
+        1_120_010,
+        "a run of spaced tokens was used for a cost that its ledger had not been told of",
+    ),
+    (
+        1_120_271,
+        "a run of spaced tokens was used for a cost that its ledger had not been told of",
+    ),
+    (
+        1_120_753,
+        "a run of spaced tokens was used for a cost that its ledger had not been told of",
+    ),
+    (
         1_000_850,
         "a connection that was to make way was closed only when something else happened",
     ),
