@@ -9,6 +9,14 @@ use outflow_simulator::simulate::run;
 /// Seeds of wide worlds on the real store, and what they found.
 const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
     (
+        1_004_878,
+        "what a message had paid for a turn stayed behind at a gate that was shut",
+    ),
+    (
+        1_130_192,
+        "what a message had paid for a turn stayed behind at a gate that was shut",
+    ),
+    (
         2_000_000,
         "messages were written in front of the name of their flow, and nobody was told of them",
     ),
@@ -24,6 +32,10 @@ const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
 
 /// Seeds of wide worlds on the model of a store, and what they found.
 const WORLD_SEEDS: &[(u64, &str)] = &[
+    (
+        1_130_192,
+        "what a message had paid for a turn stayed behind at a gate that was shut",
+    ),
     (
         1_120_010,
         "a run of spaced tokens was used for a cost that its ledger had not been told of",
