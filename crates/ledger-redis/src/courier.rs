@@ -243,8 +243,9 @@ fn prepare(desk: &Desk, job: Job) -> Option<Item> {
 fn lease(desk: &Desk, job: &Job, request: &LeaseRequest) -> Result<Ask, LeaseAnswer> {
     // A cost that can never fit is no reason to lease on worse terms.
     let cost = if request.at_least <= request.spec.capacity() {
-        desk.learn_cost(&request.key, request.at_least);
-        desk.cost(&request.key, request.at_least.max(1))
+        let told = told_cost(request);
+        desk.learn_cost(&request.key, told);
+        desk.cost(&request.key, told.max(1))
     } else {
         request.at_least
     };
@@ -257,6 +258,12 @@ fn lease(desk: &Desk, job: &Job, request: &LeaseRequest) -> Result<Ask, LeaseAns
         wall: desk.ledger_wall(),
     };
     asker.lease(request)
+}
+
+/// The largest cost that a request speaks of, of those that can ever fit.
+pub(crate) fn told_cost(request: &LeaseRequest) -> u32 {
+    let most = request.at_most.min(request.spec.capacity());
+    most.max(request.at_least)
 }
 
 fn forget(desk: &Desk, back: &GiveBack) {

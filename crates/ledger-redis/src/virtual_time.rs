@@ -30,6 +30,7 @@ use redis::Connection;
 use self::server::RedisServer;
 use crate::answer::{Answer, Word};
 use crate::ask::{self, Asker};
+use crate::courier::told_cost;
 use crate::name::Names;
 use crate::script::{Call, Script, Scripts};
 
@@ -108,7 +109,7 @@ impl World {
                 names: &self.names,
                 node: &arrival.node,
                 no: arrival.no,
-                cost: cost.unwrap_or(1).max(request.at_least),
+                cost: cost.unwrap_or(1).max(told_cost(request)),
                 wall: Self::wall(at),
             };
             let ask = match asker.lease(request) {
@@ -312,6 +313,7 @@ fn a_late_request_for_slots_changes_nothing() {
             waiting: ClassMask::of(Class::Normal),
             tokens,
             at_least: 1,
+            at_most: 1,
             held: 0,
             version: 0,
         };

@@ -88,6 +88,9 @@ pub struct LeaseRequest {
     pub tokens: u32,
     /// What a single message takes at least: fewer are of no use.
     pub at_least: u32,
+    /// What a single message may take at most, as far as this node knows: what
+    /// is leased may be used for it.
+    pub at_most: u32,
     /// Slots of a concurrency limit that are in use, or may be until the answer
     /// is there. Fewer may be granted, since others wait: then these are counted
     /// until the next request says that they are free.

@@ -47,6 +47,8 @@ struct Asked {
     class: Class,
     out_of_turn: bool,
     held: u32,
+    /// The largest cost that the ledger was told.
+    at_most: u32,
 }
 
 impl Asked {
@@ -322,7 +324,9 @@ impl Feed {
     ) -> Mono {
         self.requests += 1;
         let (no, class) = (self.requests, wanted.class);
+        let at_most = limit.expected_cost().max(wanted.at_least);
         self.asked = Some(Asked {
+            at_most,
             no,
             at: now.mono,
             clocks: now.clocks(),
@@ -343,6 +347,7 @@ impl Feed {
             waiting: wanted.waiting,
             tokens: wanted.tokens,
             at_least: wanted.at_least,
+            at_most,
             held: wanted.held,
             version,
         }));
@@ -389,6 +394,7 @@ impl Feed {
                             usable_from,
                             ends_at,
                             spacing,
+                            cost: asked.at_most,
                             asked_at: asked.at,
                             asked: asked.clocks,
                             parting_max: parting_max(life),

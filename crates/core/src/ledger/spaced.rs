@@ -13,8 +13,9 @@
 //! and `rate * T` of each, less the `c / rate` between them, which together is
 //! `burst + rate * T`. An overlap of `R` and more costs nothing any more.
 //!
-//! A node can take a message that costs more than any that was asked for
-//! before; the run after that one is early by the difference.
+//! A node says when it asks what a message may cost there at most, and uses the
+//! run for nothing that costs more: the run after it would be early by the
+//! difference. What costs more waits for the node's next run.
 
 use super::settings::{Settings, paid};
 use crate::limit::Rate;

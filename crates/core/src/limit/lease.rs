@@ -32,6 +32,9 @@ pub struct Grant {
     pub ends_at: Mono,
     /// For a spaced run: how far apart its tokens must be taken. Else zero.
     pub spacing: Nanos,
+    /// The largest cost that the ledger was told when it was asked. It keeps the
+    /// next run of spaced tokens away for as long as that takes.
+    pub cost: u32,
     /// When it was asked for: its life began then.
     pub asked_at: Mono,
     /// How the clocks stood when it was asked for.
@@ -61,6 +64,12 @@ impl Grant {
     fn serves(&self, now: &Now, class: Class) -> bool {
         self.usable_from <= now.mono && class <= self.class && self.is_good(now)
     }
+
+    /// Whether the gap after so many tokens can end before the next run begins,
+    /// which another node may have.
+    fn has_gap_for(&self, cost: u32) -> bool {
+        self.spacing == Nanos::ZERO || cost <= self.cost
+    }
 }
 
 /// Batches of leased tokens.
@@ -69,6 +78,8 @@ pub struct Lease {
     batches: VecDeque<Grant>,
     /// The end of the gap after the last token of a spaced run.
     spaced_until: Mono,
+    /// The largest cost that was expected or taken.
+    largest_cost: u32,
 }
 
 impl Lease {
@@ -104,9 +115,27 @@ impl Lease {
         batches.map(|batch| u64::from(batch.tokens)).sum()
     }
 
-    /// Whether `class` may take `need` now.
+    /// Learns that a single take may cost this much.
+    pub fn expect_cost(&mut self, cost: u32) {
+        self.largest_cost = self.largest_cost.max(cost);
+    }
+
+    /// The largest cost that was expected or taken.
+    pub fn largest_cost(&self) -> u32 {
+        self.largest_cost.max(1)
+    }
+
+    /// Whether `class` may take `need` now. It may contain what others are
+    /// booked for; a single take of it costs no more than was expected.
     pub fn fits(&self, now: &Now, class: Class, need: Need) -> bool {
-        now.mono >= self.spaced_until && need.0 <= self.usable(now, class).saturating_mul(1_000)
+        let most = u64::from(self.largest_cost());
+        let cost = u32::try_from(need.0.div_ceil(1_000).min(most)).unwrap_or(u32::MAX);
+        let batches = self
+            .batches
+            .iter()
+            .filter(|batch| batch.serves(now, class) && batch.has_gap_for(cost));
+        let usable: u64 = batches.map(|batch| u64::from(batch.tokens)).sum();
+        now.mono >= self.spaced_until && need.0 <= usable.saturating_mul(1_000)
     }
 
     /// When the batches at hand cover `need`, or that the ledger must grant.
@@ -127,6 +156,7 @@ impl Lease {
     /// Takes `cost` tokens: first those that fewest other classes could use,
     /// of these the ones that end first. The latest receipt of them.
     pub fn take(&mut self, now: &Now, class: Class, cost: u32) -> Option<Receipt> {
+        self.expect_cost(cost);
         let mut missing = cost;
         let mut receipt: Option<Receipt> = None;
         let mut spacing = Nanos::ZERO;
@@ -134,7 +164,7 @@ impl Lease {
             let serving = self
                 .batches
                 .iter_mut()
-                .filter(|batch| batch.serves(now, class));
+                .filter(|batch| batch.serves(now, class) && batch.has_gap_for(cost));
             let Some(batch) = serving.min_by_key(|batch| (batch.class, batch.ends_at)) else {
                 break;
             };

@@ -19,6 +19,27 @@ impl Limit {
         }
     }
 
+    /// Learns that a single message may cost this much. A reservation must
+    /// cover a whole cost, the gap of a spaced one must end within the lease,
+    /// and what fits is asked with floors, so costs above 1 are announced before
+    /// they are first taken.
+    pub fn expect_cost(&mut self, cost: u32) {
+        if let Some(reserve) = &mut self.reserve {
+            reserve.expect_cost(cost);
+        }
+        if let Source::Leased(lease) = &mut self.source {
+            lease.expect_cost(cost);
+        }
+    }
+
+    /// The largest cost that was expected of leased tokens and can pass.
+    pub fn expected_cost(&self) -> u32 {
+        match &self.source {
+            Source::Leased(lease) => lease.largest_cost().min(self.largest_cost()),
+            Source::Owned(_) | Source::Held(_) => 1,
+        }
+    }
+
     /// The ledger lets it hold so many slots, in all.
     pub const fn hold(&mut self, slots: u32, ends_at: Mono) {
         if let Source::Held(holds) = &mut self.source {

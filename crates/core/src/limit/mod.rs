@@ -436,15 +436,6 @@ impl Limit {
         self.is_leased() || self.needs_reserve()
     }
 
-    /// Learns that a single message may cost this much. A reservation must
-    /// cover a whole cost, and what fits is asked with floors, so costs above
-    /// 1 are announced before they are first taken.
-    pub fn expect_cost(&mut self, cost: u32) {
-        if let Some(reserve) = &mut self.reserve {
-            reserve.expect_cost(cost);
-        }
-    }
-
     /// How many tokens to reserve on disk next, if it is time to.
     pub fn reservation_due(&self) -> Option<u32> {
         let due = self.reserve.as_ref().and_then(Reserve::due);

@@ -61,6 +61,7 @@ impl Throttle {
                     return Err(refused(Why::TooLarge { largest }, None));
                 }
                 entry.cost_max = entry.cost_max.max(cost);
+                entry.limit.expect_cost(entry.cost_max);
             }
         }
         if self.permits.of_owner(request.owner).1 == 0 {

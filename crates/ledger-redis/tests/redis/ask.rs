@@ -94,6 +94,7 @@ impl Node {
             waiting: ClassMask::of(self.class),
             tokens: 1,
             at_least: 1,
+            at_most: 1,
             held: 0,
             version: 0,
         }

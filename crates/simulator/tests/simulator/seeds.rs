@@ -9,6 +9,14 @@ use outflow_simulator::simulate::run;
 /// Seeds of wide worlds on the real store, and what they found.
 const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
     (
+        1_004_878,
+        "what a message had paid for a turn stayed behind at a gate that was shut",
+    ),
+    (
+        1_130_192,
+        "what a message had paid for a turn stayed behind at a gate that was shut",
+    ),
+    (
         2_000_000,
         "messages were written in front of the name of their flow, and nobody was told of them",
     ),
@@ -29,6 +37,21 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
         "an account connected to a destination only with tokens, and leased them only once connected",
     ),
     (1_110_810, "the same, and another world"),
+        1_130_192,
+        "what a message had paid for a turn stayed behind at a gate that was shut",
+    ),
+    (
+        1_120_010,
+        "a run of spaced tokens was used for a cost that its ledger had not been told of",
+    ),
+    (
+        1_120_271,
+        "a run of spaced tokens was used for a cost that its ledger had not been told of",
+    ),
+    (
+        1_120_753,
+        "a run of spaced tokens was used for a cost that its ledger had not been told of",
+    ),
     (
         1_000_850,
         "a connection that was to make way was closed only when something else happened",

@@ -38,6 +38,7 @@ impl Feed {
                 usable_from,
                 ends_at,
                 spacing: Nanos::ZERO,
+                cost: 1,
                 asked_at: now.mono,
                 asked: now.clocks(),
                 parting_max: parting_max(OPEN_LIFE),

@@ -18,6 +18,7 @@ fn grant(tokens: u32, class: Class, usable_from: u64, ends_at: u64) -> Grant {
         usable_from: Mono(usable_from),
         ends_at: Mono(ends_at),
         spacing: Nanos::ZERO,
+        cost: 1,
         asked_at: Mono(usable_from),
         asked: at(0).clocks(),
         parting_max: Nanos(SECOND / 4),
@@ -56,6 +57,17 @@ struct Take {
     cost: u32,
 }
 
+/// No message is taken from a run whose pause is shorter than its gap.
+fn has_gaps(takes: &[Take], grants: &[Grant]) {
+    for take in takes {
+        let good = grants.iter().filter(|grant| {
+            let is_good = grant.usable_from.0 <= take.time && take.time < grant.ends_at.0;
+            is_good && grant.cost >= take.cost && grant.class >= take.class
+        });
+        assert!(good.map(|grant| grant.tokens).sum::<u32>() >= take.cost);
+    }
+}
+
 /// No set of takes by a class and those below it, in any stretch, exceeds the
 /// batches of those classes that were good in that stretch.
 fn holds(takes: &[Take], grants: &[Grant]) {
@@ -87,6 +99,7 @@ fn run(limit: &mut Limit, spacing: u64, ops: Vec<Op>) -> (Vec<Take>, Vec<Grant>)
                     usable_from: now.mono + Nanos(relative.usable_from.0),
                     ends_at: now.mono + Nanos(relative.ends_at.0),
                     spacing: Nanos(spacing),
+                    cost: (1 + relative.ends_at.0 % 3) as u32,
                     ..relative
                 };
                 limit.grant(&now, granted);
@@ -94,6 +107,7 @@ fn run(limit: &mut Limit, spacing: u64, ops: Vec<Op>) -> (Vec<Take>, Vec<Grant>)
             }
             Op::Take(class, cost) | Op::TakeWhenReady(class, cost) => {
                 let need = Need::whole(cost);
+                limit.expect_cost(cost);
                 let until = limit.until(&now, class, need);
                 let fits_at = |mono| limit.fits(&later(&now, mono), class, need);
                 if let Until::At(time) = until {
@@ -126,6 +140,7 @@ proptest! {
     fn spaced_runs_keep_their_gaps(ops in ops(), spacing in 1..50_u64) {
         let (takes, grants) = run(&mut leased("1000/s spaced"), spacing, ops);
         holds(&takes, &grants);
+        has_gaps(&takes, &grants);
         for pair in takes.windows(2) {
             prop_assert!(pair[1].time - pair[0].time >= spacing * u64::from(pair[0].cost));
         }
@@ -224,4 +239,24 @@ fn what_is_left_can_be_given_back_and_does_not_outlive_a_change() {
     limit.reconfigure(&at(0), spec("10/s burst 100"));
     assert!(!limit.fits(&at(0), Class::Critical, Need::whole(1)));
     assert_eq!(limit.floor(&at(0), Class::Low, 1), Need::ZERO);
+}
+
+/// The ledger begins the next run, perhaps at another node, after the gap of the
+/// largest cost that it was told.
+#[test]
+fn a_run_is_not_for_costs_that_the_ledger_did_not_know() {
+    let mut limit = leased("20/s spaced");
+    let (now, gap) = (at(1_000), Nanos(SECOND / 20));
+    limit.expect_cost(2);
+    let run = |cost| Grant {
+        spacing: gap,
+        cost,
+        ..grant(5, Class::Normal, now.mono.0, now.mono.0 + SECOND)
+    };
+    limit.grant(&now, run(1));
+    let two = Need::whole(2);
+    assert!(limit.fits(&now, Class::Normal, Need::whole(1)));
+    assert_eq!(limit.until(&now, Class::Normal, two), Until::Granted);
+    limit.grant(&now, run(2));
+    assert_eq!(limit.until(&now, Class::Normal, two), Until::Now);
 }

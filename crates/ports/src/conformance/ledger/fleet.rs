@@ -151,6 +151,7 @@ impl<L: Ledger> Asker<L> {
             usable_from,
             ends_at,
             spacing,
+            cost: self.cost,
             asked_at: at,
             asked: now.clocks(),
             parting_max: Nanos(life.0 / 4),
@@ -225,6 +226,7 @@ impl<L: Ledger> Asker<L> {
             waiting: self.also.with(self.class),
             tokens,
             at_least: self.cost,
+            at_most: self.cost,
             held: 0,
             version: self.version,
         };
@@ -246,6 +248,7 @@ impl<L: Ledger> Asker<L> {
             waiting: self.also.with(self.class),
             tokens: slots,
             at_least: self.cost,
+            at_most: self.cost,
             held: in_use,
             version: self.version,
         };

@@ -92,7 +92,7 @@ impl Counter {
         // A cost that can never fit is no reason to lease on worse terms.
         let fits = request.at_least <= request.spec.capacity();
         // Nor is one that fitted once and does not any more.
-        let cost = self.cost.max(request.at_least);
+        let cost = self.cost.max(request.at_least).max(request.at_most);
         let cost = cost.min(request.spec.capacity());
         let terms = Terms::of(settings, &request.spec, request.headroom, cost);
         if !fits || terms == Terms::Never {
