@@ -37,6 +37,7 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
         "an account connected to a destination only with tokens, and leased them only once connected",
     ),
     (1_110_810, "the same, and another world"),
+    (
         1_130_192,
         "what a message had paid for a turn stayed behind at a gate that was shut",
     ),
