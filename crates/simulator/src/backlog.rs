@@ -36,6 +36,8 @@ pub struct Entry {
     pub since: Nanos,
     /// Its flow.
     pub flow: FlowNo,
+    /// The node that accepted it, and keeps it.
+    pub home: NodeNo,
     /// Which node handed it to a transport last.
     pub node: NodeNo,
     /// How often it was handed to a transport.
@@ -62,6 +64,8 @@ pub struct Change {
     pub at: Nanos,
     /// In which flow.
     pub flow: FlowNo,
+    /// At which node.
+    pub node: NodeNo,
     /// Whether it began.
     pub began: bool,
 }
@@ -112,9 +116,14 @@ impl Backlog {
                 limits,
             } => self.open(flow, class, tenant, limits),
             Trace::Accepted {
-                message, flow, due, ..
+                node,
+                message,
+                flow,
+                due,
+                ..
             } => {
-                self.entry(message).flow = flow;
+                let entry = self.entry(message);
+                (entry.flow, entry.home) = (flow, node);
                 self.wait_from(at, message, due);
             }
             Trace::Moved { message, flow } => self.change_flow(at, message, flow),
@@ -195,9 +204,16 @@ impl Backlog {
     fn change_flow(&mut self, at: Nanos, message: MessageNo, to: FlowNo) {
         let entry = self.entry(message);
         let from = std::mem::replace(&mut entry.flow, to);
+        let node = entry.home;
         if entry.place == Place::Waiting {
             for (flow, began) in [(from, false), (to, true)] {
-                self.changes.push(Change { at, flow, began });
+                let change = Change {
+                    at,
+                    flow,
+                    node,
+                    began,
+                };
+                self.changes.push(change);
             }
         }
     }
@@ -217,7 +233,7 @@ impl Backlog {
 
     fn move_to(&mut self, at: Nanos, message: MessageNo, place: Place) {
         let entry = self.entry(message);
-        let (flow, before) = (entry.flow, entry.place);
+        let (flow, node, before) = (entry.flow, entry.home, entry.place);
         if before == Place::Done {
             return;
         }
@@ -226,6 +242,7 @@ impl Backlog {
             self.changes.push(Change {
                 at,
                 flow,
+                node,
                 began: place == Place::Waiting,
             });
         }
@@ -248,6 +265,7 @@ mod tests {
             waiting
         };
         let accepted = |message, due| Trace::Accepted {
+            node: 0,
             message,
             flow: 0,
             cost: 1,

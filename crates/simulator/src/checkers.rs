@@ -140,6 +140,7 @@ mod hand_made {
 
     pub fn accepted(message: u64, flow: u32) -> Trace<'static> {
         Trace::Accepted {
+            node: 0,
             message,
             flow,
             cost: 1,

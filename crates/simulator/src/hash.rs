@@ -95,6 +95,7 @@ impl Observer for TraceHash {
                 self.limits(limits);
             }
             Trace::Accepted {
+                node,
                 message,
                 flow,
                 cost,
@@ -103,6 +104,7 @@ impl Observer for TraceHash {
             } => {
                 self.numbers([
                     5,
+                    u64::from(node),
                     message,
                     u64::from(flow),
                     u64::from(cost),

@@ -121,6 +121,8 @@ pub enum Trace<'a> {
     },
     /// A message is durable, whether or not its caller was told so.
     Accepted {
+        /// By which node: it stays there.
+        node: NodeNo,
         /// Which.
         message: MessageNo,
         /// Its flow.

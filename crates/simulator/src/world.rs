@@ -338,7 +338,7 @@ impl<'a, O: Observer> World<'a, O> {
             for (place, message) in messages.into_iter().enumerate() {
                 if taken.get(place).is_some_and(Result::is_ok) {
                     self.unacknowledged.remove(&message);
-                    self.accepted(message);
+                    self.accepted(number, message);
                 } else {
                     let later = self.now + RESUBMIT_AFTER;
                     self.retries.push(Reverse((later, message)));
@@ -348,7 +348,7 @@ impl<'a, O: Observer> World<'a, O> {
     }
 
     /// A message is known to be durable.
-    fn accepted(&mut self, message: MessageNo) {
+    fn accepted(&mut self, number: usize, message: MessageNo) {
         let Some(fate) = self.fates.get_mut(message as usize) else {
             return;
         };
@@ -358,6 +358,7 @@ impl<'a, O: Observer> World<'a, O> {
         self.live += 1;
         let fate = *fate;
         self.tell(&Trace::Accepted {
+            node: number as NodeNo,
             message,
             flow: fate.flow,
             cost: fate.cost,
@@ -391,7 +392,7 @@ impl<'a, O: Observer> World<'a, O> {
                     };
                     let until = player.clock.true_time_of_wall(self.now, until);
                     if let Some(message) = self.message_of(number, seq) {
-                        self.accepted(message);
+                        self.accepted(number, message);
                         if let Some(fate) = self.fates.get_mut(message as usize) {
                             fate.ready = until;
                         }
@@ -402,7 +403,7 @@ impl<'a, O: Observer> World<'a, O> {
                     let Some(message) = self.message_of(number, seq) else {
                         continue;
                     };
-                    self.accepted(message);
+                    self.accepted(number, message);
                     let fate = self.fates.get_mut(message as usize);
                     if let Some(fate) = fate
                         && !std::mem::replace(&mut fate.settled, true)

@@ -151,6 +151,7 @@ mod tests {
     fn after(events: &[(u64, Trace<'_>)], wall_error: u64) -> Vec<String> {
         let mut checker = Expiry::new(ms(wall_error));
         let accepted = Trace::Accepted {
+            node: 0,
             message: 0,
             flow: 0,
             cost: 1,

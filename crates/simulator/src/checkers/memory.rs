@@ -221,6 +221,7 @@ mod tests {
     fn after_the_end(later: Nanos) -> Vec<String> {
         let mut checker = with_lanes(1);
         let accepted = Trace::Accepted {
+            node: 0,
             message: 0,
             flow: 0,
             cost: 1,

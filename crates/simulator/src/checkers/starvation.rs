@@ -2,7 +2,9 @@
 //!
 //! A class with waiters gets at least 2 % of a limit's grants over a long
 //! stretch. A tenant with waiters gets at least a part of its weight's share of
-//! what its class gets. A flow needs several limits, and one of them may
+//! what its class gets *at the node where it waits*: nodes of a fleet do not know
+//! of each other's tenants, and each shares what it is granted among its own. A
+//! class gets its part of what the whole fleet grants. A flow needs several limits, and one of them may
 //! rightly hold it; so a group of flows that need the same limits starves only
 //! if *each* of those limits was busy and none gave it its share. Where pools or
 //! tenants have accounts of their own, sessions hold a flow as limits do: then
@@ -16,7 +18,7 @@ use outflow_core::time::Nanos;
 
 use super::Findings;
 use crate::backlog::Backlog;
-use crate::trace::{Checker, FlowNo, LimitNo, Observer, TenantNo, Trace, Violation};
+use crate::trace::{Checker, FlowNo, LimitNo, NodeNo, Observer, TenantNo, Trace, Violation};
 
 /// Grants of a limit that make a stretch long enough to judge classes.
 const LONG: u64 = 2_000;
@@ -30,7 +32,10 @@ const TENANT_SHARE: u64 = 400;
 /// How often groups are looked at.
 const PERIOD: Nanos = Nanos::from_secs(1);
 
-/// What a limit granted.
+/// Whose grants are counted: those of one node, or of the whole fleet.
+type Of = Option<NodeNo>;
+
+/// What a limit granted, at one node or everywhere.
 #[derive(Clone, Debug, Default)]
 struct Grants {
     total: u64,
@@ -48,34 +53,44 @@ struct Mark {
     tenant: u64,
 }
 
+/// What all limits granted.
+type AllGrants = BTreeMap<(Of, LimitNo), Grants>;
+
 #[derive(Clone, Debug)]
 struct Stretch {
     since: Nanos,
     marks: Vec<Mark>,
 }
 
-/// Flows of one class and tenant that need the same limits.
+/// Flows of one class and tenant that need the same limits: at one node, whose
+/// fairness to the tenant is judged, or everywhere, for the class.
 #[derive(Clone, Debug)]
 struct Group {
+    of: Of,
     class: Class,
     tenant: TenantNo,
     limits: Vec<LimitNo>,
     waiting: u64,
-    for_class: Option<Stretch>,
-    for_tenant: Option<Stretch>,
+    stretch: Option<Stretch>,
 }
+
+/// What flows have in common that are judged together.
+type Key = (Of, Class, TenantNo, Vec<LimitNo>);
 
 /// See the module.
 #[derive(Debug)]
 pub struct Starvation {
     backlog: Backlog,
-    grants: Vec<Grants>,
+    grants: AllGrants,
     weights: BTreeMap<TenantNo, u32>,
     groups: Vec<Group>,
-    by_key: BTreeMap<(Class, TenantNo, Vec<LimitNo>), usize>,
-    group_of: BTreeMap<FlowNo, usize>,
-    /// Messages of each flow that wait.
-    waiting: BTreeMap<FlowNo, u64>,
+    by_key: BTreeMap<Key, usize>,
+    /// The groups of a flow's messages at a node: for the class, for the tenant.
+    groups_of: BTreeMap<(FlowNo, NodeNo), [usize; 2]>,
+    /// What the messages of each flow need.
+    needs: BTreeMap<FlowNo, Vec<LimitNo>>,
+    /// Messages of each flow that wait at a node.
+    waiting: BTreeMap<(FlowNo, NodeNo), u64>,
     lanes: BTreeMap<FlowNo, u32>,
     /// Pauses in force and accounts taken out.
     holds: u32,
@@ -87,11 +102,12 @@ impl Default for Starvation {
     fn default() -> Self {
         Self {
             backlog: Backlog::default(),
-            grants: Vec::new(),
+            grants: AllGrants::new(),
             weights: BTreeMap::new(),
             groups: Vec::new(),
             by_key: BTreeMap::new(),
-            group_of: BTreeMap::new(),
+            groups_of: BTreeMap::new(),
+            needs: BTreeMap::new(),
             waiting: BTreeMap::new(),
             lanes: BTreeMap::new(),
             holds: 0,
@@ -102,58 +118,71 @@ impl Default for Starvation {
 }
 
 impl Starvation {
-    fn open(&mut self, flow: FlowNo, class: Class, tenant: TenantNo, limits: &[LimitNo]) {
-        if self.group_of.contains_key(&flow) {
-            return;
-        }
-        let limits: Vec<LimitNo> = limits.iter().map(|limit| of_limit(*limit)).collect();
-        self.join(flow, class, tenant, limits);
+    fn open(&mut self, flow: FlowNo, limits: &[LimitNo]) {
+        let limits = || limits.iter().map(|limit| of_limit(*limit)).collect();
+        self.needs.entry(flow).or_insert_with(limits);
     }
 
-    fn join(&mut self, flow: FlowNo, class: Class, tenant: TenantNo, limits: Vec<LimitNo>) {
+    /// So many messages of a flow began to wait at a node, or ceased to.
+    fn count(&mut self, flow: FlowNo, node: NodeNo, (count, began): (u64, bool)) {
+        let known = self.groups_of.get(&(flow, node)).copied();
+        let Some(groups) = known.or_else(|| self.find_groups(flow, node)) else {
+            return;
+        };
+        for index in groups {
+            match self.groups.get_mut(index) {
+                Some(group) if began => group.waiting += count,
+                Some(group) => group.leave(count),
+                None => {}
+            }
+        }
+    }
+
+    /// The groups of a flow's messages at a node, made if there are none.
+    fn find_groups(&mut self, flow: FlowNo, node: NodeNo) -> Option<[usize; 2]> {
+        let known = self.backlog.flow(flow)?;
+        let (class, tenant) = (known.class, known.tenant);
+        let limits = self.needs.get(&flow)?;
         let groups = &mut self.groups;
-        let index = *self
-            .by_key
-            .entry((class, tenant, limits.clone()))
-            .or_insert_with(|| {
+        let found = [None, Some(node)].map(|of| {
+            let key = (of, class, tenant, limits.clone());
+            *self.by_key.entry(key).or_insert_with(|| {
                 groups.push(Group {
+                    of,
                     class,
                     tenant,
-                    limits,
+                    limits: limits.clone(),
                     waiting: 0,
-                    for_class: None,
-                    for_tenant: None,
+                    stretch: None,
                 });
                 groups.len() - 1
-            });
-        self.group_of.insert(flow, index);
+            })
+        });
+        self.groups_of.insert((flow, node), found);
+        Some(found)
     }
 
     /// A flow needs other limits from now on: it joins those that do.
     fn regroup(&mut self, flow: FlowNo, lane: Option<u32>, limits: &[LimitNo]) {
-        let Some((class, tenant)) = self.backlog.flow(flow).map(|it| (it.class, it.tenant)) else {
+        if self.backlog.flow(flow).is_none() {
             return;
-        };
-        let waiting = self.waiting.get(&flow).copied().unwrap_or(0);
-        let old = self.group_of.get(&flow).copied();
-        if let Some(group) = old.and_then(|index| self.groups.get_mut(index)) {
-            group.leave(waiting);
+        }
+        let at_nodes = self.waiting.range((flow, 0)..=(flow, NodeNo::MAX));
+        let at_nodes: Vec<(NodeNo, u64)> = at_nodes.map(|(key, count)| (key.1, *count)).collect();
+        for (node, count) in &at_nodes {
+            self.count(flow, *node, (*count, false));
+            self.groups_of.remove(&(flow, *node));
         }
         let limits = limits.iter().map(|limit| of_limit(*limit));
-        self.join(
-            flow,
-            class,
-            tenant,
-            limits.chain(lane.map(of_lane)).collect(),
-        );
+        let needs = limits.chain(lane.map(of_lane)).collect();
+        self.needs.insert(flow, needs);
         self.lanes.extend(lane.map(|lane| (flow, lane)));
-        let new = self.group_of.get(&flow).copied();
-        if let Some(group) = new.and_then(|index| self.groups.get_mut(index)) {
-            group.waiting += waiting;
+        for (node, count) in &at_nodes {
+            self.count(flow, *node, (*count, true));
         }
     }
 
-    fn granted(&mut self, number: FlowNo, limits: &[LimitNo], cost: u32) {
+    fn granted(&mut self, (number, node): (FlowNo, NodeNo), limits: &[LimitNo], cost: u32) {
         let Some(flow) = self.backlog.flow(number) else {
             return;
         };
@@ -162,22 +191,9 @@ impl Starvation {
         let lane = self.lanes.get(&number).copied().map(of_lane);
         let limits = limits.iter().map(|limit| of_limit(*limit));
         for limit in limits.chain(lane) {
-            let index = limit as usize;
-            if self.grants.len() <= index {
-                self.grants.resize(index + 1, Grants::default());
-            }
-            if let Some(grants) = self.grants.get_mut(index) {
-                grants.total += u64::from(cost);
-                if let Some(of_class) = grants.by_class.get_mut(class.index()) {
-                    *of_class += u64::from(cost);
-                }
-                let of_tenant = grants.by_tenant.entry((class, tenant)).or_insert(0);
-                if *of_tenant == 0
-                    && let Some(weights) = grants.weights.get_mut(class.index())
-                {
-                    *weights += weight;
-                }
-                *of_tenant += u64::from(cost);
+            for of in [None, Some(node)] {
+                let grants = self.grants.entry((of, limit)).or_default();
+                grants.add((class, tenant, weight), u64::from(cost));
             }
         }
     }
@@ -192,25 +208,9 @@ impl Starvation {
                 continue;
             }
             let now = marks(&self.grants, group);
-            let stretch = group.for_class.get_or_insert_with(|| Stretch {
-                since: at,
-                marks: now.clone(),
-            });
-            let deltas = differences(&now, &stretch.marks);
-            if deltas.iter().all(|delta| delta.total >= LONG) {
-                let since = stretch.since;
-                group.for_class = None;
-                if deltas
-                    .iter()
-                    .all(|it| it.class * 1_000 < it.total * CLASS_SHARE)
-                {
-                    let most = deltas.iter().map(|it| (it.class, it.total)).max();
-                    let (got, of) = most.unwrap_or_default();
-                    let class = group.class;
-                    self.findings.add(at, || {
-                        format!("{class} got {got} of {of} grants while it waited since {since}")
-                    });
-                }
+            if group.of.is_none() {
+                judge_class(at, group, &now, &mut self.findings);
+                continue;
             }
             judge_tenant(
                 at,
@@ -221,6 +221,46 @@ impl Starvation {
                 &mut self.findings,
             );
         }
+    }
+}
+
+impl Grants {
+    fn add(&mut self, (class, tenant, weight): (Class, TenantNo, u64), cost: u64) {
+        self.total += cost;
+        if let Some(of_class) = self.by_class.get_mut(class.index()) {
+            *of_class += cost;
+        }
+        let of_tenant = self.by_tenant.entry((class, tenant)).or_insert(0);
+        if *of_tenant == 0
+            && let Some(weights) = self.weights.get_mut(class.index())
+        {
+            *weights += weight;
+        }
+        *of_tenant += cost;
+    }
+}
+
+fn judge_class(at: Nanos, group: &mut Group, now: &[Mark], findings: &mut Findings) {
+    let stretch = group.stretch.get_or_insert_with(|| Stretch {
+        since: at,
+        marks: now.to_vec(),
+    });
+    let deltas = differences(now, &stretch.marks);
+    if !deltas.iter().all(|delta| delta.total >= LONG) {
+        return;
+    }
+    let since = stretch.since;
+    group.stretch = None;
+    if deltas
+        .iter()
+        .all(|it| it.class * 1_000 < it.total * CLASS_SHARE)
+    {
+        let most = deltas.iter().map(|it| (it.class, it.total)).max();
+        let (got, of) = most.unwrap_or_default();
+        let class = group.class;
+        findings.add(at, || {
+            format!("{class} got {got} of {of} grants while it waited since {since}")
+        });
     }
 }
 
@@ -244,8 +284,7 @@ impl Group {
     }
 
     fn forget(&mut self) {
-        self.for_class = None;
-        self.for_tenant = None;
+        self.stretch = None;
     }
 }
 
@@ -254,9 +293,9 @@ fn weight_of(weights: &BTreeMap<TenantNo, u32>, tenant: TenantNo) -> u64 {
 }
 
 /// What each limit of a group has granted so far.
-fn marks(grants: &[Grants], group: &Group) -> Vec<Mark> {
+fn marks(grants: &AllGrants, group: &Group) -> Vec<Mark> {
     let mark = |limit: &LimitNo| {
-        let grants = grants.get(*limit as usize)?;
+        let grants = grants.get(&(group.of, *limit))?;
         Some(Mark {
             total: grants.total,
             class: grants.by_class.get(group.class.index()).copied()?,
@@ -291,18 +330,18 @@ fn judge_tenant(
     at: Nanos,
     group: &mut Group,
     now: &[Mark],
-    grants: &[Grants],
+    grants: &AllGrants,
     weights: &BTreeMap<TenantNo, u32>,
     findings: &mut Findings,
 ) {
-    let stretch = group.for_tenant.get_or_insert_with(|| Stretch {
+    let stretch = group.stretch.get_or_insert_with(|| Stretch {
         since: at,
         marks: now.to_vec(),
     });
     let mine = weight_of(weights, group.tenant);
     // Tenants that were ever served count as present: that is lenient.
     let all = |limit: &LimitNo| -> u64 {
-        let Some(grants) = grants.get(*limit as usize) else {
+        let Some(grants) = grants.get(&(group.of, *limit)) else {
             return mine;
         };
         let served = grants.by_tenant.contains_key(&(group.class, group.tenant));
@@ -320,7 +359,7 @@ fn judge_tenant(
         return;
     }
     let since = stretch.since;
-    group.for_tenant = None;
+    group.stretch = None;
     if shares
         .iter()
         .all(|(got, fair)| got * 1_000 < fair * TENANT_SHARE)
@@ -342,20 +381,16 @@ impl Observer for Starvation {
             Trace::Tenant { tenant, weight, .. } => {
                 self.weights.insert(tenant, weight);
             }
-            Trace::Flow {
-                flow,
-                class,
-                tenant,
-                limits,
-            } => self.open(flow, class, tenant, limits),
+            Trace::Flow { flow, limits, .. } => self.open(flow, limits),
             Trace::Dispatched {
+                node,
                 message,
                 cost,
                 limits,
                 ..
             } => {
                 let flow = self.backlog.message(message).flow;
-                self.granted(flow, limits, cost);
+                self.granted((flow, node), limits, cost);
             }
             Trace::FlowChanged { flow, lane, limits } => self.regroup(flow, lane, limits),
             Trace::Operated { holds } => {
@@ -365,19 +400,13 @@ impl Observer for Starvation {
             Trace::Crashed { .. } => self.groups.iter_mut().for_each(Group::forget),
             _ => {}
         }
-        for change in self.backlog.observe(at, trace) {
-            let waiting = self.waiting.entry(change.flow).or_insert(0);
-            let group = self.group_of.get(&change.flow);
-            let Some(group) = group.and_then(|index| self.groups.get_mut(*index)) else {
-                continue;
+        for change in self.backlog.observe(at, trace).to_vec() {
+            let waiting = self.waiting.entry((change.flow, change.node)).or_insert(0);
+            *waiting = match change.began {
+                true => *waiting + 1,
+                false => waiting.saturating_sub(1),
             };
-            if change.began {
-                *waiting += 1;
-                group.waiting += 1;
-            } else {
-                *waiting = waiting.saturating_sub(1);
-                group.leave(1);
-            }
+            self.count(change.flow, change.node, (1, change.began));
         }
     }
 }

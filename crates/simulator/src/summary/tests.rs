@@ -58,6 +58,7 @@ fn run() -> Summary {
         let at = slot * 10;
         while let Some((message, (when, flow))) = next.next_if(|(_, (when, _))| *when <= at) {
             let event = Trace::Accepted {
+                node: 0,
                 message: message as u64,
                 flow: *flow,
                 cost: 1,

@@ -161,7 +161,7 @@ impl<O: Observer> World<'_, O> {
         let Some(message) = self.message_of(number, delivery.head.seq) else {
             return;
         };
-        self.accepted(message);
+        self.accepted(number, message);
         let account = self.cast.account(name);
         self.judge_sent(message, account);
         let Some(fate) = self.fates.get_mut(message as usize) else {

@@ -74,3 +74,56 @@ fn who_is_held_by_a_limit_that_stands_still_is_not_starved() {
     }
     assert!(found(&mut checker, ms(100_000)).is_empty());
 }
+
+/// Tenants 0 and 1 wait, at the nodes of `homes`, for one limit, and 20,000
+/// messages are sent: of each ten at the first node nine are of the first tenant
+/// and at the second node one of ten is sent.
+fn of_nodes(homes: [NodeNo; 2]) -> Vec<String> {
+    let mut checker = Starvation::default();
+    let each = 20_000;
+    for (flow, home) in homes.into_iter().enumerate() {
+        let flow = flow as u32;
+        let opened = Trace::Flow {
+            flow,
+            class: Class::Normal,
+            tenant: flow,
+            limits: &[0],
+        };
+        checker.observe(ms(0), &opened);
+        for message in 0..each {
+            let accepted = Trace::Accepted {
+                node: home,
+                message: u64::from(flow) * each + message,
+                flow,
+                cost: 1,
+                due: Nanos::ZERO,
+                expires: Nanos::MAX,
+            };
+            checker.observe(ms(0), &accepted);
+        }
+    }
+    let mut next = [0, each];
+    for n in 0..each - 1 {
+        let of = usize::from(n % 10 == 0);
+        let dispatched = Trace::Dispatched {
+            node: homes[of],
+            message: next[of],
+            attempt: 1,
+            account: 0,
+            cost: 1,
+            limits: &[0],
+        };
+        next[of] += 1;
+        checker.observe(ms(n * 10), &dispatched);
+    }
+    found(&mut checker, ms(each * 10))
+}
+
+#[test]
+fn a_node_that_is_granted_less_than_another_is_silent_and_an_unfair_one_speaks() {
+    assert_eq!(of_nodes([0, 1]), Vec::<String>::new());
+    for node in [0, 1] {
+        let found = of_nodes([node, node]);
+        assert!(found[0].starts_with("tenant 1 got "), "{found:?}");
+    }
+}
