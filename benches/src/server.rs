@@ -39,6 +39,16 @@ impl Drop for Scratch {
     }
 }
 
+/// Bytes that a process wrote.
+#[derive(Clone, Copy)]
+pub struct Written {
+    /// Pieces of files, as large as the kernel keeps them, that were changed and
+    /// have to go to the disk.
+    pub to_disk: u64,
+    /// What it handed over in calls, also to sockets.
+    pub by_calls: u64,
+}
+
 /// A running server. It is killed when it is dropped.
 pub struct Server {
     child: Child,
@@ -192,14 +202,18 @@ impl Server {
             .ok_or_else(|| io::Error::other("the system does not tell the memory of a process"))
     }
 
-    /// Bytes that it has had written to the disk so far.
-    pub fn written_bytes(&self) -> io::Result<u64> {
+    /// What it has written so far.
+    pub fn written(&self) -> io::Result<Written> {
         let io = fs::read_to_string(format!("/proc/{}/io", self.child.id()))?;
-        let line = io
-            .lines()
-            .find_map(|line| line.strip_prefix("write_bytes:"));
-        line.and_then(|bytes| bytes.trim().parse().ok())
-            .ok_or_else(|| io::Error::other("the system does not tell what a process writes"))
+        let figure = |name: &str| {
+            let line = io.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|bytes| bytes.trim().parse().ok())
+                .ok_or_else(|| io::Error::other("the system does not tell what a process writes"))
+        };
+        Ok(Written {
+            to_disk: figure("write_bytes:")?,
+            by_calls: figure("wchar:")?,
+        })
     }
 
     /// The CPU time it has taken so far.

@@ -14,6 +14,7 @@ pub mod limit;
 pub mod policy;
 pub mod random;
 mod random_leased;
+pub mod random_store;
 pub mod random_world;
 pub mod store;
 

@@ -59,6 +59,7 @@ pub fn run_broken(
 ) -> Result<(Summary, Vec<Violation>), String> {
     let later = scenario.actions.iter().filter_map(|it| it.account.as_ref());
     let accounts = scenario.accounts.iter().chain(later);
+    let are_kept = accounts.clone().any(|account| account.tenant.is_some());
     let sessions: u32 = accounts
         .map(|account| account.count.max(1) * account.connections.unwrap_or(8))
         .sum();
@@ -67,6 +68,7 @@ pub fn run_broken(
         heads_per_flow: u64::from(HEADS_MAX),
         // Beside those of its domains, a destination has flows of its own.
         flows_per_live: if by_domain { 2 } else { 1 },
+        lanes_per_flow: if are_kept { 2 } else { 1 },
         // A store that fails makes callers come again with what was never
         // accepted.
         flows_extra: if scenario.faults.store.fails.0 > 0.0

@@ -40,7 +40,7 @@ impl EmbeddedStore {
         tell(committed, true, done);
         tell(lost, false, done);
         if failed {
-            self.generation += 1;
+            self.begin_generation(answer.lost + 1);
         } else {
             self.through = answer.through;
             if self.commit_times.len() < COMMIT_TIMES_MAX {
@@ -56,12 +56,7 @@ impl EmbeddedStore {
     fn apply(&mut self, now: &Now, task: Task, through: u64, done: &mut Vec<StoreDone>) {
         match task {
             Task::Open { flow, key, place } => {
-                if let Some(count) = self.opening.get_mut(&flow) {
-                    *count -= 1;
-                    if *count == 0 {
-                        self.opening.remove(&flow);
-                    }
-                }
+                self.opened(flow);
                 self.index.open(flow, key, place);
             }
             Task::Accept {
@@ -115,7 +110,8 @@ impl EmbeddedStore {
     /// A task did not reach the disk. What the store itself tries again.
     fn lose(&mut self, task: Task, done: &mut Vec<StoreDone>) -> Option<Task> {
         match task {
-            kept @ (Task::Open { .. } | Task::Forget { .. }) => {
+            Task::Open { flow, .. } => self.not_opened(flow),
+            kept @ Task::Forget { .. } => {
                 return Some(kept).filter(|_| self.orders.is_some());
             }
             Task::Keys { keys, moved } if keys.is_empty() => {
@@ -127,7 +123,7 @@ impl EmbeddedStore {
             } => {
                 self.index.arrived(&messages);
                 for it in messages.iter().filter(|it| !it.given.known && it.key != 0) {
-                    self.index.keys.release(it.key);
+                    self.index.keys.release(it.key, it.given.seq);
                 }
                 done.push(StoreDone::AcceptFailed { batch });
             }

@@ -21,6 +21,7 @@ use crate::journal::segment::{Kind, read_segment};
 use crate::library::Library;
 use crate::lock::{Lock, LockError};
 use crate::pair;
+use crate::read_ahead::Ahead;
 use crate::record::{ended_by_damage, store_and_position, verify};
 use crate::recovery::{JournalError, Recovery, numbers};
 use crate::settings::Settings;
@@ -134,7 +135,7 @@ fn check_journal_with(disk: &dyn Disk, ended: &dyn Fn(Seq) -> bool) -> Result<Re
             check_segment(disk, kind, number, &mut report);
         }
     }
-    match Recovery::read(disk, &Settings::default(), 0) {
+    match Recovery::read(disk, &Settings::default(), 0, Ahead::ByThread) {
         Ok(found) => {
             let index = &found.index;
             report.dead_letters = index.dead as u64;

@@ -1,8 +1,5 @@
 //! New messages on their way to the journal: numbers and idempotency keys.
 
-use std::sync::Arc;
-
-use outflow_core::flow::FlowKey;
 use outflow_core::handle::FlowId;
 use outflow_core::message::Seq;
 use outflow_core::time::Now;
@@ -80,7 +77,7 @@ impl EmbeddedStore {
             key => self.find_key(key),
         };
         if known.is_none() && key != 0 {
-            self.index.keys.reserve(key, given);
+            self.index.keys.reserve(key, given, self.generation);
         }
         Numbered {
             given: known.unwrap_or(given),
@@ -92,7 +89,10 @@ impl EmbeddedStore {
     }
 
     fn find_key(&self, key: u64) -> Option<Given> {
-        let known = self.index.keys.find(&self.index.slots, key);
+        let known = self
+            .index
+            .keys
+            .find(&self.index.slots, key, self.generation);
         known.or_else(|| {
             // Only a store that remembers more keys than fit in memory asks.
             let (seq, accepted_at) = self.keys_moved.then(|| self.record.find_key(key))??;
@@ -102,29 +102,5 @@ impl EmbeddedStore {
                 known: true,
             })
         })
-    }
-
-    /// A flow whose name went with an old segment is named again.
-    pub(crate) fn name_again(&mut self, id: FlowId) {
-        let Some(flow) = self.index.flow(id) else {
-            return;
-        };
-        if flow.named == Place::NONE && !self.opening.contains_key(&id) {
-            let key = Arc::clone(&flow.key);
-            self.open_flow(id, key);
-        }
-    }
-
-    /// Whether the journal has this name for a flow, and no other is on its way.
-    pub(crate) fn is_named(&self, id: FlowId, key: &FlowKey) -> bool {
-        let flow = self.index.flow(id);
-        let is_it = flow.is_some_and(|flow| *flow.key == *key && flow.named != Place::NONE);
-        is_it && !self.opening.contains_key(&id)
-    }
-
-    pub(crate) fn open_flow(&mut self, flow: FlowId, key: Arc<FlowKey>) {
-        *self.opening.entry(flow).or_insert(0) += 1;
-        let place = Place::NONE;
-        self.order(Task::Open { flow, key, place });
     }
 }

@@ -6,10 +6,10 @@
 //! what operators set.
 //!
 //! Reading order: [`settings`], [`store`] (the queue) with `intake` (what goes
-//! in) and `answers` (what comes back), [`open`] with `pair`; `index` (what
+//! in), `opening` (names of flows) and `answers` (what comes back), [`open`] with `pair`; `index` (what
 //! is alive and where it waits); `journal` (how it gets to the disk) over
 //! [`disk`]; `library` and `timeline` (how it is read back), `recovery` (what a
-//! start finds) with `resync`, `reclaim` and `keeper` (how space is given back); `clerk`,
+//! start finds) with `read_ahead` and `resync`, `reclaim` and `keeper` (how space is given back); `clerk`,
 //! [`live`] and [`record`] (what is kept of messages that are done with);
 //! [`check`] and [`salvage`] over `shown`, [`boot`], [`lock`]; [`stepped`] (the same
 //! without threads).
@@ -27,8 +27,10 @@ mod library;
 pub mod live;
 pub mod lock;
 pub mod open;
+mod opening;
 mod pair;
 mod private;
+mod read_ahead;
 mod reclaim;
 pub mod record;
 mod recovery;

@@ -18,6 +18,7 @@ use crate::keeper::{self, Chore, Keeper};
 use crate::live::Asks;
 use crate::lock::{Lock, LockError};
 use crate::pair::{self, PairError};
+use crate::read_ahead::Ahead;
 use crate::reclaim::Reclaim;
 use crate::record::{Record, RecordError};
 use crate::recovery::{JournalError, Recovery};
@@ -152,7 +153,11 @@ impl EmbeddedStore {
         } = begin;
         let started = settings.boot.mono();
         clear_leftovers(&*disk).map_err(at_journal)?;
-        let mut found = Recovery::read(&*disk, &settings, record.applied())?;
+        let ahead = match &syncs {
+            Syncs::Beside { .. } => Ahead::ByThread,
+            Syncs::InTurn { .. } => Ahead::Never,
+        };
+        let mut found = Recovery::read(&*disk, &settings, record.applied(), ahead)?;
         found.in_doubt.write_again().map_err(at_journal)?;
         let list_mended = found.listed.contents.is_some() && !found.listed.faults.is_empty();
         let known = found.listed.contents.as_ref().map(|known| known.key_seed);

@@ -33,6 +33,11 @@ pub enum PairError {
         "record.sqlite is older than the journal: what was settled in between, and what operators set, is not in it"
     )]
     OldRecord,
+    /// The journal is older than the record.
+    #[error(
+        "the journal is older than record.sqlite: what was accepted in between is not in it, and what was settled in between is"
+    )]
+    OldJournal,
     /// The journal cannot be read.
     #[error("{0}")]
     Journal(String),
@@ -77,8 +82,14 @@ pub fn before_reading(disk: &dyn Disk, id: u64, applied: u64) -> Result<(), Pair
     let first = first.filter(|(kind, number)| *kind == Kind::Envelope && *number > 1);
     let needed = first.map_or(0, |(_, number)| position(*number, 0));
     let needed = needed.max(contents.clean.map_or(0, |clean| clean.applied));
-    match applied < needed && contents.is_paired {
-        true => Err(PairError::OldRecord),
-        false => Ok(()),
+    // Nor can the record have more than the journal ever had.
+    let end = contents.clean.map(|clean| clean.applied);
+    let of_envelopes = contents.segments.keys().rev();
+    let last = { of_envelopes }.find(|(kind, _)| *kind == Kind::Envelope);
+    let end = end.or(last.map(|(_, number)| position(*number, u64::from(u32::MAX))));
+    match contents.is_paired {
+        true if applied < needed => Err(PairError::OldRecord),
+        true if end.is_some_and(|end| end < applied) => Err(PairError::OldJournal),
+        _ => Ok(()),
     }
 }

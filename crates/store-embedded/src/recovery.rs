@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
 
 use outflow_core::message::Seq;
 use outflow_core::time::Wall;
@@ -23,14 +22,14 @@ use crate::journal::files::Active;
 use crate::journal::frame::{Frame, frame_bytes};
 use crate::journal::list::{self, CleanStop, Contents, Listed, Loaded};
 use crate::journal::place::{Place, position};
-use crate::journal::segment::{Frames, HEADER, Header, HeaderError, Kind, is_vouched_for};
+use crate::journal::segment::{
+    Frames, HEADER, Header, HeaderError, Kind, is_vouched_for, written_to,
+};
 use crate::journal::writer::Tail;
 use crate::library::{Library, Moves, Shelf};
+use crate::read_ahead::{Ahead, each_whole};
 use crate::resync::InDoubt;
 use crate::settings::Settings;
-
-/// Segments in memory that are not replayed yet.
-const READ_AHEAD: usize = 1;
 
 /// A body segment as a start finds it.
 #[derive(Clone, Copy, Debug)]
@@ -77,12 +76,12 @@ fn at_file<T>(name: &str, result: io::Result<T>) -> Result<T, JournalError> {
 }
 
 /// A segment that was opened.
-struct Opened {
-    name: String,
-    number: u32,
-    header: Header,
-    file: Arc<dyn File>,
-    bytes: u64,
+pub(crate) struct Opened {
+    pub name: String,
+    pub number: u32,
+    pub header: Header,
+    pub file: Arc<dyn File>,
+    pub bytes: u64,
 }
 
 fn open(disk: &dyn Disk, kind: Kind, number: u32) -> Result<Opened, JournalError> {
@@ -107,18 +106,6 @@ fn open(disk: &dyn Disk, kind: Kind, number: u32) -> Result<Opened, JournalError
     })
 }
 
-/// Reads segments while others are replayed.
-fn read_ahead(segments: &[Opened], sender: &SyncSender<(Option<u64>, io::Result<Vec<u8>>)>) {
-    let mut following = segments.iter().skip(1);
-    for segment in segments {
-        let end = following.next().map(|next| next.header.before_end);
-        let bytes = read_range(&*segment.file, 0, end.unwrap_or(segment.bytes));
-        if sender.send((end, bytes)).is_err() {
-            return;
-        }
-    }
-}
-
 /// The segments of a kind by number.
 pub fn numbers(disk: &dyn Disk, kind: Kind) -> Result<Vec<u32>, JournalError> {
     let names = at_file("the directory", disk.list())?;
@@ -132,7 +119,12 @@ pub fn numbers(disk: &dyn Disk, kind: Kind) -> Result<Vec<u32>, JournalError> {
 impl Recovery {
     /// Reads the journal in `disk`. Messages done with at positions up to
     /// `applied` have their receipts already.
-    pub fn read(disk: &dyn Disk, settings: &Settings, applied: u64) -> Result<Self, JournalError> {
+    pub fn read(
+        disk: &dyn Disk,
+        settings: &Settings,
+        applied: u64,
+        ahead: Ahead,
+    ) -> Result<Self, JournalError> {
         let mut found = Self {
             index: Index::new(settings),
             library: Arc::default(),
@@ -151,7 +143,7 @@ impl Recovery {
             format: 0,
         };
         found.open_bodies(disk)?;
-        found.read_envelopes(disk, applied)?;
+        found.read_envelopes(disk, applied, ahead)?;
         found.find_body_end(disk)?;
         Ok(found)
     }
@@ -240,7 +232,12 @@ impl Recovery {
         Ok(())
     }
 
-    fn read_envelopes(&mut self, disk: &dyn Disk, applied: u64) -> Result<(), JournalError> {
+    fn read_envelopes(
+        &mut self,
+        disk: &dyn Disk,
+        applied: u64,
+        ahead: Ahead,
+    ) -> Result<(), JournalError> {
         let numbers = numbers(disk, Kind::Envelope)?;
         let mut opened = Vec::new();
         for &number in &numbers {
@@ -263,19 +260,13 @@ impl Recovery {
         self.compare_with_list()?;
         self.envelopes = numbers;
         self.key_seed = opened.last().map(|last| last.header.key_seed);
-        std::thread::scope(|scope| {
-            let (sender, read) = sync_channel(READ_AHEAD);
-            let segments = &opened;
-            scope.spawn(move || read_ahead(segments, &sender));
-            for (segment, (end, bytes)) in opened.iter().zip(read) {
-                let bytes = at_file(&segment.name, bytes)?;
-                self.bytes_read += bytes.len() as u64;
-                match end {
-                    Some(end) => self.read_whole(segment, &bytes, end, applied)?,
-                    None => self.read_last(segment, &bytes, applied)?,
-                }
+        each_whole(&opened, ahead, |segment, end, bytes| {
+            let bytes = at_file(&segment.name, bytes)?;
+            self.bytes_read += bytes.len() as u64;
+            match end {
+                Some(end) => self.read_whole(segment, &bytes, end, applied),
+                None => self.read_last(segment, &bytes, applied),
             }
-            Ok(())
         })
     }
 
@@ -312,16 +303,15 @@ impl Recovery {
         let mut last_group: Vec<Frame<'_>> = Vec::new();
         let clean = self.clean().map(|clean| clean.through);
         let is_before = |offset| clean.is_none_or(|end| position(segment.number, offset) < end);
-        let mut frames = Frames::new(bytes, segment.header.epoch);
+        let epoch = segment.header.epoch;
+        let mut frames = Frames::new(bytes, epoch);
         for frame in frames.by_ref() {
             // What failed to be written before a clean stop may be there too.
             if !is_before(frame.offset) {
                 break;
             }
-            let is_commit = matches!(
-                Entry::read(frame.kind, frame.payload),
-                Some(Entry::Commit(_))
-            );
+            let entry = Entry::read(frame.kind, frame.payload);
+            let is_commit = matches!(entry, Some(Entry::Commit(_)));
             group.push(frame);
             if is_commit {
                 for frame in std::mem::take(&mut last_group) {
@@ -338,7 +328,7 @@ impl Recovery {
                 offset: whole_end.max(bad),
             });
         }
-        if is_vouched_for(bytes, segment.header.epoch, bad) {
+        if is_vouched_for(bytes, epoch, bad) {
             return Err(JournalError::Damaged {
                 name: segment.name.clone(),
                 offset: bad,
@@ -362,7 +352,7 @@ impl Recovery {
         // would hold again. (Nor of what a recycled file had; that costs room.)
         let is_torn = bad > end || !whole || rest.iter().any(|byte| *byte != 0);
         if is_torn {
-            self.bytes_cut = bad.max(end) - end;
+            self.bytes_cut = written_to(bytes, epoch, bad).max(end) - end;
         }
         if whole {
             self.in_doubt = InDoubt::of(&last_group, &self.library);
@@ -373,7 +363,7 @@ impl Recovery {
         self.tail.before_end = end;
         self.tail.envelope = (!is_torn).then(|| Active {
             number: segment.number,
-            epoch: segment.header.epoch,
+            epoch,
             file: Arc::clone(&segment.file),
             bytes: segment.bytes,
             at: end,
@@ -438,8 +428,7 @@ impl Recovery {
     /// an entry speaks of.
     fn find_body_end(&mut self, disk: &dyn Disk) -> Result<(), JournalError> {
         self.tail.next_envelope = self.tail.next_envelope.max(1);
-        let unused = self.index.bodies.next_segment();
-        self.tail.next_body = self.tail.next_body.max(unused);
+        self.tail.next_body = self.tail.next_body.max(self.index.bodies.next_segment());
         let Some((&number, &BodyFile { bytes, .. })) = self.bodies.last_key_value() else {
             return Ok(());
         };

@@ -31,6 +31,7 @@ use crate::journal::writer::Answers;
 use crate::library::Library;
 use crate::live::{Asks, LiveReceipts};
 use crate::lock::Lock;
+use crate::opening::Opening;
 use crate::reclaim::Reclaim;
 use crate::record::Record;
 use crate::settings::Settings;
@@ -43,8 +44,8 @@ pub struct EmbeddedStore {
     pub(crate) generation: u64,
     /// Orders that are not answered yet.
     pub(crate) outstanding: usize,
-    /// Flows whose names are on their way to the disk, and how many of each.
-    pub(crate) opening: BTreeMap<FlowId, u32>,
+    /// Flows whose names are on their way to the disk.
+    pub(crate) opening: BTreeMap<FlowId, Opening>,
     pub(crate) pages: Vec<(FlowId, u32)>,
     pub(crate) last_given: Seq,
     pub(crate) last_record: Option<LastRecord>,
@@ -138,6 +139,7 @@ impl EmbeddedStore {
             self.answers.push(Answer {
                 tasks: vec![(task, false)],
                 through: self.through,
+                lost: generation,
                 took: Nanos::ZERO,
             });
         }

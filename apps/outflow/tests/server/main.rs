@@ -12,6 +12,8 @@ mod cli;
 #[path = "../../src/demo/client.rs"]
 mod client;
 mod crowded;
+mod damage;
+mod damaged_body;
 mod demo;
 mod disk_full;
 #[allow(dead_code, reason = "the tests of the resolver use the rest")]

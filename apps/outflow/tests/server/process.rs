@@ -74,6 +74,13 @@ impl Place {
         Server::start(self.command(), &self.data())
     }
 
+    /// The same, with its log in a file.
+    pub fn start_logging(&self, log: &Path) -> Server {
+        let mut command = self.command();
+        command.stderr(fs::File::create(log).unwrap());
+        Server::start(command, &self.data())
+    }
+
     /// Starts it by another program; its data directory is seen from here at
     /// `data`.
     pub fn start_by(&self, before: &[&str], data: &Path) -> Server {

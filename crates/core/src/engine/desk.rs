@@ -334,6 +334,7 @@ impl Desk {
             pool.block_account(id);
         } else {
             pool.unblock_account(id);
+            self.note_let_go(id);
         }
     }
 

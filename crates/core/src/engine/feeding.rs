@@ -11,7 +11,7 @@ use crate::handle::{AppendNo, LimitId};
 use crate::limit::{Kind, Limit};
 use crate::policy::key::LimitKey;
 use crate::policy::scope::Scope;
-use crate::time::{Nanos, Now};
+use crate::time::{Mono, Nanos, Now};
 
 impl Engine {
     /// Gives limits that spend granted tokens what they lack.
@@ -68,6 +68,10 @@ impl Engine {
             let (limit, appends) = (&mut entry.limit, &mut counter.appends);
             let version = counter.policies.version();
             let before = limit.available(now);
+            let (demand, usable_from) = match demand {
+                Ok(demand) => (Some(demand), Mono::NEVER),
+                Err(at) => (None, at),
+            };
             let was_asking = feed.is_asking();
             let again = feed.refill(
                 now,
@@ -81,7 +85,7 @@ impl Engine {
             // it may spend alone, since no answer came in time, opens them.
             let is_less = limit.available(now) < before;
             let is_alone = was_asking && !feed.is_asking();
-            counter.desk.limits.wake_at(id, again);
+            counter.desk.limits.wake_at(id, again.min(usable_from));
             if is_less || is_alone {
                 counter.desk.limits.note_changed(id);
             }

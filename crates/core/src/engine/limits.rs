@@ -142,8 +142,16 @@ impl Maker {
             let since = known.reserved_since;
             return Limit::restore(spec, headroom, &known.saved, since, &at_start, *downtime);
         }
-        if counts_lost_at.is_some_and(|lost_at| may_be_spent(&spec, now, lost_at)) {
-            return Limit::owned(spec, headroom, &at_start, Fill::Empty);
+        if let Some(lost_at) = *counts_lost_at
+            && may_be_spent(&spec, now, lost_at)
+        {
+            // What is lost was taken from the calendar's window of that time,
+            // and a window that began since is whole.
+            let when_lost = Now {
+                wall: lost_at.min(now.wall),
+                ..at_start
+            };
+            return Limit::owned(spec, headroom, &when_lost, Fill::Empty);
         }
         // A limit that reserves and has no record was never used.
         let fresh = Limit::owned(spec.clone(), headroom, now, Fill::Full);

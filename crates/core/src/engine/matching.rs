@@ -58,9 +58,10 @@ impl Engine {
                 *budget -= 1;
                 self.counter.matched = Some(account);
                 let gate = self.counter.desk.lane(lane).gate;
-                let served = self
-                    .schedule
-                    .serve_gate(now, gate, class, &mut self.counter);
+                let is_owed = self.counter.desk.pool(pool).owed(account).contains(class);
+                let served =
+                    self.schedule
+                        .serve_gate(now, gate, (class, is_owed), &mut self.counter);
                 let used = self.counter.matched.take().is_none();
                 if !served || !used {
                     self.counter.desk.pool_mut(pool).decline(lane, class);

@@ -26,7 +26,7 @@ use crate::limit::{Limit, Until};
 use crate::message::Recipient;
 use crate::policy::applied::Applied;
 use crate::policy::key::LimitKey;
-use crate::retry::turns::Turns;
+use crate::retry::turns::{Turns, Waiter};
 use crate::time::{Mono, Nanos, Now};
 
 /// The recipient policies that apply to a flow.
@@ -254,17 +254,15 @@ impl Live {
     ) -> Result<(), (Mono, bool)> {
         let (class, cost) = (visit.class, visit.cost);
         self.limit.expect_cost(cost);
-        let until = |limit: &Limit, tokens: u64| {
-            let need = Need(tokens.saturating_mul(1_000));
-            limit.until_above_floor(now, class, need, cost)
-        };
-        let earliest = match until(&self.limit, u64::from(cost)) {
+        let until = self
+            .limit
+            .until_above_floor(now, class, Need::whole(cost), cost);
+        let earliest = match until {
             Until::Now => return Ok(()),
             Until::At(at) => at,
             Until::Granted | Until::Released | Until::Never => {
                 // What is promised already is for those who asked before.
-                let promised = self.limit.promised();
-                match until(&self.limit, promised + u64::from(cost)) {
+                match self.limit.until_behind_promised(now, class, cost) {
                     Until::At(at) => at,
                     Until::Never => now.mono + self.gap(cost),
                     Until::Now | Until::Granted | Until::Released => {
@@ -278,8 +276,25 @@ impl Live {
                 }
             }
         };
-        let gap = self.gap(cost);
-        Err((self.turns.next(now.mono, earliest, gap, HORIZON), false))
+        Err((self.turn(now, earliest, cost), false))
+    }
+
+    /// A moment of its own for a message that may not go before `earliest`.
+    fn turn(&mut self, now: &Now, earliest: Mono, cost: u32) -> Mono {
+        let Self { limit, turns, .. } = self;
+        if limit.window_around(now, earliest).is_none() {
+            let gap = self.gap(cost);
+            return self.turns.next(now.mono, earliest, gap, HORIZON);
+        }
+        let count = limit.shape().capacity;
+        let waiter = Waiter {
+            earliest,
+            cost,
+            count,
+        };
+        turns.next_of_window(now.mono, waiter, HORIZON, |at| {
+            limit.window_around(now, at).unwrap_or((at, at))
+        })
     }
 
     /// How far apart messages of this cost may go in the long run.

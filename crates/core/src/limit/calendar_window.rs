@@ -127,10 +127,15 @@ impl CalendarWindow {
     /// When `need` will be left above what is `kept`: as soon as that has sunk
     /// far enough, or at a boundary.
     pub fn until(&self, now: &Now, need: Need, kept: Kept) -> Until {
+        self.until_behind(now, 0, need, kept)
+    }
+
+    /// The same behind others, who are about to take `ahead` tokens now.
+    pub fn until_behind(&self, now: &Now, ahead: u32, need: Need, kept: Kept) -> Until {
         if need > Need::whole(self.count) {
             return Until::Never;
         }
-        let mut wall = now.wall;
+        let (mut wall, mut ahead) = (now.wall, ahead);
         // Each look goes to the end of a window. Those that are known may all
         // be used up, the one behind them is not; if even there the floor has
         // not sunk by its last nanosecond, nobody can say when.
@@ -140,8 +145,9 @@ impl CalendarWindow {
                 Wall::NEVER => self.period.around(wall, &self.zone),
                 _ => self.span_at(wall).unwrap_or((wall, changes_at)),
             };
-            if need <= Need::whole(left) {
-                let spare = Need::whole(left).minus(need);
+            let left = Need::whole(left.saturating_sub(std::mem::take(&mut ahead)));
+            if need <= left {
+                let spare = left.minus(need);
                 if let Some(at) = kept.sinks_below(spare, wall, (start, end)) {
                     return if at > now.wall {
                         Until::At(now.mono_at(at))
@@ -159,6 +165,11 @@ impl CalendarWindow {
         let mut spans = self.spans.iter().rev();
         let span = spans.find(|span| span.holds(wall))?;
         Some((span.start, span.end))
+    }
+
+    /// The window of the calendar that holds a time.
+    pub fn around(&self, wall: Wall) -> (Wall, Wall) {
+        self.period.around(wall, &self.zone)
     }
 
     /// Takes `cost` tokens from the window of now.

@@ -216,6 +216,21 @@ impl Limit {
         self.until_above(now, class, need, floor)
     }
 
+    /// The same behind others, to whom all that is promised will go. They take
+    /// it in the window of now: what comes later is whole.
+    pub fn until_behind_promised(&self, now: &Now, class: Class, cost: u32) -> Until {
+        let promised = self.promised();
+        if let Source::Owned(Algorithm::CalendarWindow(window)) = &self.source
+            && self.blocked_until(now).is_none()
+        {
+            let ahead = u32::try_from(promised).unwrap_or(u32::MAX);
+            let kept = self.kept(class, cost);
+            return window.until_behind(now, ahead, Need::whole(cost), kept);
+        }
+        let need = Need((promised + u64::from(cost)).saturating_mul(1_000));
+        self.until_above_floor(now, class, need, cost)
+    }
+
     fn until_above(&self, now: &Now, class: Class, need: Need, floor: Floor) -> Until {
         let blocked = self.blocked_until(now);
         let from = blocked.map_or(*now, |blocked| now.at(blocked));
@@ -439,6 +454,16 @@ impl Limit {
             Some(shared) if shared.is_unsaved() => Some(due.unwrap_or(0)),
             _ => due,
         }
+    }
+
+    /// When the window that holds a moment begins and ends, if this is a quota
+    /// of the calendar and no ledger counts it.
+    pub fn window_around(&self, now: &Now, at: Mono) -> Option<(Mono, Mono)> {
+        let Source::Owned(Algorithm::CalendarWindow(window)) = &self.source else {
+            return None;
+        };
+        let (start, end) = window.around(now.wall_at(at));
+        Some((now.mono_at(start), now.mono_at(end)))
     }
 
     /// How many tokens to reserve for one message of this cost alone.

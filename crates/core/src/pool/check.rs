@@ -182,7 +182,7 @@ impl Pool {
             true => self.waiting.contains(col.0),
             false => self.short.contains(col.0),
         };
-        let short = seeks && self.can_take(row, col, lane.first_cost());
+        let short = seeks && self.can_take(row, col, lane.least_cost());
         let marked = self.connecting.covers(row, col);
         let opens = first && self.room.contains(row.0) || more && self.hungry.contains(row.0);
         assert!(

@@ -7,6 +7,7 @@
 //! a session from another lane: see `takeover`. A relay has room only while none
 //! of its sessions is idle, and opens for messages that wait.
 
+use crate::class::Class;
 use crate::handle::{AccountId, LaneId, SessionId};
 use crate::time::Mono;
 
@@ -49,7 +50,7 @@ impl Pool {
             let wanted = self.room.contains(row.0) && self.short.contains(col.0);
             if wanted
                 && self.opens(row, col)
-                && self.can_take(row, col, self.lane(col).first_cost())
+                && self.can_take(row, col, self.lane(col).least_cost())
                 && let Some(no) = self.open(now, row, col)
             {
                 return Some(self.opening(no));
@@ -131,7 +132,7 @@ impl Pool {
         let waiting = self.waiting.contains(col.0);
         let relays = if waiting { u64::MAX } else { 0 };
         let lane = self.lane(col);
-        let cost = lane.first_cost();
+        let cost = lane.least_cost();
         let mut best: Option<(u64, u32)> = None;
         let mut looks = 0;
         scan(
@@ -187,7 +188,7 @@ impl Pool {
                 account.open_cursor,
                 |at| self.urgent.word(at) & opens(at),
                 |at| {
-                    if !self.can_take(row, Col(at), self.lane(Col(at)).first_cost()) {
+                    if !self.can_take(row, Col(at), self.lane(Col(at)).cost(Class::Critical)) {
                         return true;
                     }
                     best = Some((0, at));
@@ -209,7 +210,7 @@ impl Pool {
                     short(at) & opens(at) & if waiting { waits } else { !waits }
                 },
                 |at| {
-                    if !self.can_take(row, Col(at), self.lane(Col(at)).first_cost()) {
+                    if !self.can_take(row, Col(at), self.lane(Col(at)).least_cost()) {
                         return true;
                     }
                     looks += 1;

@@ -45,7 +45,7 @@ pub(super) struct Lane {
     pub tenant: Option<u32>,
     /// The lanes of the same destination, if there are others.
     pub site: Option<u32>,
-    /// What its first messages cost, by class, and no less than those before.
+    /// What its next messages cost, by class; 0 where none waits.
     pub costs: [u32; Class::COUNT],
     /// What its pairs can take at all.
     pub sizes: Sizes,
@@ -135,16 +135,17 @@ impl Lane {
         self.demand_now().and(self.pace.open())
     }
 
-    /// What its first message of this class, or one before it, costs.
+    /// What its next message of this class costs.
     pub fn cost(&self, class: Class) -> u32 {
         self.costs.get(class.index()).copied().unwrap_or(0)
     }
 
-    /// What the first of all its messages costs.
-    pub fn first_cost(&self) -> u32 {
-        let mut classes = Class::ALL.into_iter();
-        let first = classes.find(|class| self.demand.contains(*class));
-        first.map_or(0, |class| self.cost(class))
+    /// What the lightest of its next messages costs: a session that can carry
+    /// this one is of use.
+    pub fn least_cost(&self) -> u32 {
+        let classes = Class::ALL.into_iter();
+        let demanded = classes.filter(|class| self.demand.contains(*class));
+        demanded.map(|class| self.cost(class)).min().unwrap_or(0)
     }
 
     /// Whether a message of this class that arrives may leave.

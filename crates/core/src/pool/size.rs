@@ -103,16 +103,10 @@ impl Pool {
         }
     }
 
-    /// Says what the first messages of a lane cost, by class; 0 where none
-    /// waits. One that waits behind a more urgent one counts as no smaller:
-    /// the more urgent goes first.
+    /// Says what the next messages of a lane cost, by class; 0 where none
+    /// waits.
     pub fn set_costs(&mut self, lane: LaneId, costs: [u32; Class::COUNT]) {
         let Some(col) = self.col(lane) else { return };
-        let mut least = 0;
-        let costs = costs.map(|cost| {
-            least = cost.max(least);
-            least
-        });
         let lane = self.lane_mut(col);
         let before = std::mem::replace(&mut lane.costs, costs);
         if before.iter().zip(&costs).any(|(old, new)| new < old) {

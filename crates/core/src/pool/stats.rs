@@ -2,7 +2,9 @@
 
 use crate::class::Class;
 use crate::handle::{AccountId, LaneId};
+use crate::time::Mono;
 
+use super::place::{Col, Row};
 use super::{ClassMask, Pool, SessionKind};
 
 /// Sessions by what they are doing.
@@ -59,27 +61,48 @@ impl Pool {
         wanted.fold(ClassMask::NONE, |all, (class, _)| all.with(class))
     }
 
-    /// Whether tokens of an account, or of an account at a lane, are of use now:
-    /// it has a session there, or one on its way. While it has none they would
-    /// lapse here, and another node may have one.
-    pub fn can_use_tokens(&self, id: AccountId, lane: Option<LaneId>) -> bool {
+    /// From when on tokens of an account, or of an account at a lane, are of use:
+    /// where it has a session, or one on its way, and at a lane also where it could
+    /// open one, since it opens none there while the lane's limits let nothing
+    /// through. Until then they would lapse here, and another node may have one.
+    /// [`Mono::NEVER`] while it is held: whoever lets it go asks again.
+    pub fn tokens_usable_from(&self, id: AccountId, lane: Option<LaneId>) -> Mono {
         let Some(row) = self.row(id) else {
-            return false;
+            return Mono::NEVER;
         };
         let account = self.account(row);
-        if account.next_kind.is_some() {
-            return true;
-        }
-        match (account.caps.kind, lane.and_then(|lane| self.col(lane))) {
+        let has_session = match (account.caps.kind, lane.and_then(|lane| self.col(lane))) {
             (SessionKind::Slots, _) | (SessionKind::RelayConnections, Some(_)) => true,
-            (SessionKind::Connections, Some(col)) => match self.lane(col).site {
-                Some(site) => account.at_site(site).live > 0,
-                None => self.serving_here(row, col) > 0,
-            },
+            (SessionKind::Connections, Some(col)) => {
+                let has_session = match self.lane(col).site {
+                    Some(site) => account.at_site(site).live > 0,
+                    None => self.serving_here(row, col) > 0,
+                };
+                if !has_session {
+                    return self.opens_from(row, col);
+                }
+                true
+            }
             (SessionKind::Connections | SessionKind::RelayConnections, None) => {
                 account.counts.serving() > 0
             }
+        };
+        match has_session || account.next_kind.is_some() {
+            true => Mono(0),
+            false => Mono::NEVER,
         }
+    }
+
+    /// From when on an account could open a session to a lane, but for its limits.
+    fn opens_from(&self, row: Row, col: Col) -> Mono {
+        let account = self.account(row);
+        let pair = account.pair(col.index()).map(|no| self.pair(no));
+        let is_held = pair.is_some_and(|pair| pair.held);
+        if account.blocked || account.gone || is_held || !self.serves(row, col) {
+            return Mono::NEVER;
+        }
+        let backs_off = pair.and_then(|pair| pair.far_end.backoff_until);
+        backs_off.unwrap_or(Mono(0))
     }
 
     /// Sessions of the whole pool.

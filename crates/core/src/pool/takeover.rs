@@ -32,7 +32,7 @@ impl Pool {
     /// Takes an idle session of an account at its cap for a lane.
     pub(super) fn take_for_lane(&mut self, now: Mono, col: Col) -> bool {
         let lane = self.lane(col);
-        let cost = lane.first_cost();
+        let cost = lane.least_cost();
         let mut full = [Row(0); LOOKS as usize];
         let mut free = full.iter_mut();
         scan(

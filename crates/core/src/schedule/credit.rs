@@ -7,10 +7,14 @@
 //! at each of them anew.
 
 use super::Schedule;
-use super::place::PlaceId;
+use super::judge::Claims;
+use super::place::{Ask, PlaceId};
 use crate::class::Class;
 use crate::handle::FlowId;
 use crate::ledger::owed;
+use crate::limit::need::Need;
+use crate::limit::{Kind, Until};
+use crate::time::Now;
 
 /// The credit that pays for a cost of 1.
 const CREDIT_OF_ONE: u64 = 1_000;
@@ -21,11 +25,12 @@ impl Schedule {
     pub(super) fn earn_below(&mut self, id: PlaceId, class: Class, cost: u32) {
         let mut a_turn_more = false;
         let place = self.place_mut(id);
+        let a_turn = price(place.cost_max);
         for queue in place.classes.iter_mut().skip(class.index() + 1) {
             if queue.nodes.is_empty() && queue.soft == 0 {
                 // Less than one turn is left to a class that steps away for a
                 // moment: its last flow may be on its way back.
-                queue.credit = queue.credit.min(CREDIT_OF_ONE - 1);
+                queue.credit = queue.credit.min(a_turn - 1);
                 continue;
             }
             let turns = queue.credit / CREDIT_OF_ONE;
@@ -33,8 +38,15 @@ impl Schedule {
             a_turn_more |= queue.credit / CREDIT_OF_ONE > turns;
         }
         if a_turn_more {
-            self.mark(id);
+            self.note_turn(id);
         }
+    }
+
+    /// A class may have earned a turn: the place is looked at, and of a gate
+    /// the pool hears who may go now.
+    fn note_turn(&mut self, id: PlaceId) {
+        self.note_gate(id);
+        self.mark(id);
     }
 
     /// What a fleet owes to classes that wait here is earned at this place.
@@ -58,6 +70,50 @@ impl Schedule {
         self.place(id).class(entry.class).credit >= price(entry.cost)
     }
 
+    /// What a class below this one has earned here and time is about to bring.
+    /// Whoever costs less would take each token as it comes, and those that
+    /// cost more would never find theirs together.
+    pub(super) fn earned_below(&self, now: &Now, id: PlaceId, class: Class) -> u64 {
+        match self.place(id).cost_max {
+            // The first token that comes is theirs.
+            0..=1 => 0,
+            _ => self.earned_by_heavier(now, id, class),
+        }
+    }
+
+    fn earned_by_heavier(&self, now: &Now, id: PlaceId, class: Class) -> u64 {
+        let place = self.place(id);
+        let kind = place.shape.kind;
+        if place.is_leased() || !matches!(kind, Kind::TokenBucket | Kind::SlidingWindow) {
+            return 0;
+        }
+        let below = Class::ALL.into_iter().skip(class.index() + 1);
+        let earned = below.filter_map(|below| {
+            if place.class(below).credit < 2 * CREDIT_OF_ONE {
+                return None;
+            }
+            let waiting = || self.first_waiter(id, below).map(|(_, flow)| flow);
+            let flow = place.first_booked(below).or_else(waiting)?;
+            let cost = self.entry(flow).cost;
+            let may_go =
+                cost > 1 && self.has_credit(id, flow) && !self.is_crowded(id, flow, Claims::Older);
+            if !may_go {
+                return None;
+            }
+            // A window may bring them in a long time only.
+            let soon = match place.until(now, below, Ask::bare(u64::from(cost))) {
+                Until::Now => true,
+                Until::At(at) => {
+                    let wait = at.since(now.mono);
+                    kind == Kind::TokenBucket || wait <= place.time_for(Need::whole(cost))
+                }
+                Until::Released | Until::Granted | Until::Never => false,
+            };
+            soon.then_some(u64::from(cost))
+        });
+        earned.max().unwrap_or(0)
+    }
+
     /// Pays for a turn out of order.
     pub(super) fn pay_credit(&mut self, id: PlaceId, flow: FlowId) {
         let entry = self.entry_mut(flow);
@@ -79,7 +135,7 @@ impl Schedule {
         let id = entry.stop(stop).place;
         let queue = self.place_mut(id).class_mut(class);
         queue.credit = queue.credit.saturating_add(price);
-        self.mark(id);
+        self.note_turn(id);
     }
 }
 

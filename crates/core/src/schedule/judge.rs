@@ -42,9 +42,21 @@ impl Schedule {
             Need::ZERO
         };
         let before = Spoken {
-            claimed,
+            claimed: claimed + self.earned_below(now, id, class),
             ahead: place.ahead(class),
             reserve,
+        };
+        place.ask(now, class, cost, before)
+    }
+
+    /// `y`: what must be available so that a newcomer of this class and cost
+    /// takes nothing from those before it.
+    pub(super) fn newcomer(&self, now: &Now, id: PlaceId, class: Class, cost: u32) -> Ask {
+        let place = self.place(id);
+        let before = Spoken {
+            claimed: place.claimed_from(class) + self.earned_below(now, id, class),
+            ahead: place.ahead(class),
+            reserve: Need::ZERO,
         };
         place.ask(now, class, cost, before)
     }
@@ -75,9 +87,10 @@ impl Schedule {
         respects: Claims,
     ) -> Ask {
         let entry = self.entry(flow);
-        let place = self.place(entry.stop(index).place);
+        let id = entry.stop(index).place;
+        let place = self.place(id);
         let claimed = self.claims_before(place, flow, respects);
-        let claimed = claimed.map(|claim| u64::from(claim.cost)).sum();
+        let claimed: u64 = claimed.map(|claim| u64::from(claim.cost)).sum();
         if by_credit {
             return Ask::bare(claimed + u64::from(entry.cost));
         }
@@ -88,7 +101,7 @@ impl Schedule {
             _ => 0,
         };
         let before = Spoken {
-            claimed,
+            claimed: claimed + self.earned_below(now, id, entry.class),
             ahead: place.soft_above(entry.class) + before_it,
             reserve: Need::ZERO,
         };
@@ -185,7 +198,7 @@ impl Schedule {
         let place = self.place(id);
         match place.holder {
             Holder::Gate(lane) => place.ahead(class) == 0 && outlet.gate_open(lane, class, cost),
-            Holder::Limit(_) => place.fits(now, class, place.newcomer(now, class, cost)),
+            Holder::Limit(_) => place.fits(now, class, self.newcomer(now, id, class, cost)),
         }
     }
 
@@ -203,7 +216,7 @@ impl Schedule {
                 if self.is_open(now, stop.place, entry.class, entry.cost, outlet) {
                     return true;
                 }
-                let ask = place.newcomer(now, entry.class, entry.cost);
+                let ask = self.newcomer(now, stop.place, entry.class, entry.cost);
                 let patience = PATIENCE_CHEAP.max(place.time_for(Need::whole(entry.cost * 3)));
                 place.is_cheap(entry.cost)
                     && !place.is_leased()
@@ -224,7 +237,7 @@ impl Schedule {
                 continue;
             }
             let queue = self.queue_wait(entry, stop);
-            let ask = place.newcomer(now, entry.class, entry.cost);
+            let ask = self.newcomer(now, stop.place, entry.class, entry.cost);
             let tokens = if open {
                 Nanos::ZERO
             } else {
@@ -248,12 +261,11 @@ impl Schedule {
         let mut worst: Option<(Nanos, u8)> = None;
         for index in entry.stop_indices().filter(|&index| index != from) {
             let stop = entry.stop(index);
-            let place = self.place(stop.place);
             let open = self.is_open(now, stop.place, entry.class, entry.cost, outlet);
             let wait = if open {
                 Nanos::ZERO
             } else {
-                let ask = place.newcomer(now, entry.class, entry.cost);
+                let ask = self.newcomer(now, stop.place, entry.class, entry.cost);
                 self.token_wait(now, stop.place, entry.class, ask)
             };
             let others_first = !entry.by_credit && self.others_first(flow, index);

@@ -34,6 +34,7 @@ use self::entry::{Entry, Standing, Stop};
 pub use self::node::TenantId;
 use self::node::{NodeId, Nodes};
 use self::place::{Holder, Place, PlaceId};
+pub use self::questions::GateCosts;
 use self::waits::WaitGroups;
 use crate::class::Class;
 use crate::free_numbers::FreeNumbers;
@@ -345,16 +346,16 @@ impl Schedule {
     }
 
     /// Serves one flow at a gate for which an account was found; whether one
-    /// moved on. The pool names the class whose turn it is: a lower one has
+    /// moved on. The pool names the class whose turn it is: a lower one may have
     /// earned it there, and what was leased for that turn is for nobody else.
     pub fn serve_gate(
         &mut self,
         now: &Now,
         id: PlaceId,
-        class: Class,
+        (class, is_owed): (Class, bool),
         outlet: &mut impl Outlet,
     ) -> bool {
-        match self.step_of(now, id, class, outlet) {
+        match self.step_of(now, id, (class, is_owed), outlet) {
             Some(step) => {
                 self.take_step(now, id, step, outlet);
                 true

@@ -65,7 +65,7 @@ impl Ask {
 /// What is spoken for at a place before somebody's turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spoken {
-    /// Held by booked flows.
+    /// Held by booked flows, or earned by a lower class.
     pub claimed: u64,
     /// Wanted by booked flows that come first.
     pub ahead: u64,
@@ -353,17 +353,6 @@ impl Place {
             need: wanted.min(most.max(Need(least.saturating_mul(1_000)))),
             leaves_floor: true,
         }
-    }
-
-    /// `y`: what must be available so that a newcomer of this class and cost
-    /// takes nothing from those before it.
-    pub(super) fn newcomer(&self, now: &Now, class: Class, cost: u32) -> Ask {
-        let before = Spoken {
-            claimed: self.claimed_from(class),
-            ahead: self.ahead(class),
-            reserve: Need::ZERO,
-        };
-        self.ask(now, class, cost, before)
     }
 
     /// `R`: what waiters of this place leave for flows that come from another.

@@ -8,6 +8,15 @@ use crate::handle::{FlowId, LaneId};
 use crate::limit::Kind;
 use crate::pool::ClassMask;
 
+/// What the next messages at a gate cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GateCosts {
+    /// The least of each class that may go next; 0 where none stands.
+    pub least: [u32; Class::COUNT],
+    /// The largest of all that stand first.
+    pub heaviest: u32,
+}
+
 impl Schedule {
     /// The most urgent class that waits at a place, and how many tokens those
     /// of it that stand first would take.
@@ -146,18 +155,42 @@ impl Schedule {
         }
     }
 
-    /// What the next messages at a gate cost, by class; 0 where none waits.
-    /// None if all that ever came here cost 1.
-    pub fn gate_costs(&self, id: PlaceId) -> Option<[u32; Class::COUNT]> {
+    /// What the next messages at a gate cost. None if all that ever came here
+    /// cost 1.
+    ///
+    /// Of a class it is the least that one which may go next costs: an account
+    /// that is too small for the first in the book lets the first waiter pass.
+    /// Messages that must not go before a more urgent one count as no smaller
+    /// than that.
+    pub fn gate_costs(&self, id: PlaceId) -> Option<GateCosts> {
         let place = self.place(id);
-        (place.cost_max > 1).then(|| {
-            Class::ALL.map(|class| {
-                let waiting = self.first_waiter(id, class);
-                let flows = place.first_booked(class).into_iter();
-                let flows = flows.chain(waiting.map(|(_, flow)| flow));
-                flows.map(|flow| self.entry(flow).cost).max().unwrap_or(0)
-            })
-        })
+        if place.cost_max <= 1 {
+            return None;
+        }
+        let mut costs = GateCosts::default();
+        let mut above = 0;
+        let (mut booked_above, mut waits_above) = (false, false);
+        for (class, told) in Class::ALL.into_iter().zip(&mut costs.least) {
+            let booked = place.first_booked(class);
+            let waiting = self.first_waiter(id, class).map(|(_, flow)| flow);
+            let may_go = [
+                booked.filter(|_| !booked_above && !waits_above),
+                waiting.filter(|_| !waits_above),
+                booked.or(waiting).filter(|&flow| self.has_credit(id, flow)),
+            ];
+            booked_above |= booked.is_some();
+            waits_above |= waiting.is_some();
+            let cost = |flow: FlowId| self.entry(flow).cost;
+            let standing = [booked, waiting].into_iter().flatten().map(cost);
+            let Some(least) = standing.clone().min() else {
+                continue;
+            };
+            costs.heaviest = standing.max().unwrap_or(0).max(costs.heaviest);
+            let next = may_go.into_iter().flatten().map(cost).min();
+            *told = next.unwrap_or_else(|| least.max(above));
+            above = above.max(*told);
+        }
+        Some(costs)
     }
 
     /// The first flows that wait or are booked at a place, in no order of turns.

@@ -36,22 +36,26 @@ impl Schedule {
             .or_else(|| self.most_urgent_waiter(id).filter(can))
     }
 
-    /// The step of the first flow of a class that is not the most urgent at a
-    /// gate but has earned a turn with the pool; none if it cannot go.
+    /// The step of a flow of a class that is not the most urgent at a gate but
+    /// was chosen by the pool; none if none can go. One that merely waits where
+    /// those booked above it cannot go has earned nothing by that.
     pub(super) fn step_of(
         &self,
         now: &Now,
         id: PlaceId,
-        class: Class,
+        (class, is_owed): (Class, bool),
         outlet: &impl Outlet,
     ) -> Option<Step> {
         let place = self.place(id);
-        let out_of_turn = place.most_urgent() != Some(class);
-        let step = match place.first_booked(class) {
-            Some(flow) => Step::Pass(flow, out_of_turn),
-            None => Step::Turn(self.first_waiter(id, class)?.1, out_of_turn),
-        };
-        (out_of_turn && self.can_step(now, id, step, outlet)).then_some(step)
+        if place.most_urgent() == Some(class) {
+            return None;
+        }
+        let by_credit = is_owed || place.has_waiters_above(class);
+        let booked = place.first_booked(class).into_iter();
+        let waiting = self.first_waiter(id, class).into_iter();
+        let steps = booked.map(|flow| Step::Pass(flow, by_credit));
+        let mut steps = steps.chain(waiting.map(|(_, flow)| Step::Turn(flow, by_credit)));
+        steps.find(|&step| self.can_step(now, id, step, outlet))
     }
 
     /// The class and cost of a flow that has earned a turn at a place whose

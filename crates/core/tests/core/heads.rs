@@ -14,7 +14,7 @@ use outflow_core::engine::{Engine, SavedLimit, Settings, Start};
 use outflow_core::entropy::Entropy;
 use outflow_core::flow::FlowKey;
 use outflow_core::handle::{AppendNo, FlowId, PermitId};
-use outflow_core::limit::LimitSpec;
+use outflow_core::limit::{Headroom, LimitSpec};
 use outflow_core::message::{Head, Recipient, Seq};
 use outflow_core::policy::key::LimitKey;
 use outflow_core::policy::matcher::Match;
@@ -422,25 +422,42 @@ fn what_was_counted_and_lost_counts_as_used_up() {
     let cases = [
         ("2/h", 3_600 * SECOND, of_recipients),
         ("2/h", 3_600 * SECOND, of_a_destination),
+        ("2/day@UTC", DAY, of_recipients),
         ("2/day@UTC", DAY, of_a_destination),
     ];
     for (text, window, matches) in cases {
-        let rules = || policies(matches, &[text]);
+        let rules = || {
+            let mut rules = policies(matches, &[text]);
+            rules.set_headroom(Headroom::default());
+            rules
+        };
         let mut bench = Bench::new(rules());
         bench.queue(to(1, 2));
         bench.run_until(2 * SECOND);
-        assert!(!bench.sent.is_empty(), "{text} {matches:?}");
+        assert_eq!(bench.sent.len(), 2, "{text} {matches:?}");
         bench.disk.limits.clear();
         let lost_at = bench.now().wall;
         let mut bench = bench.crash_into(rules(), SECOND, Some(lost_at));
-        let began = bench.time;
-        bench.queue(to(1, 4));
-        bench.run_until(began + window / 2);
+        // A calendar's window ends when it ends, others by the start at last.
+        let ends = if window == DAY {
+            DAY
+        } else {
+            bench.time + window
+        };
+        bench.queue((3..=7).map(|number| message(1_000_000 + number)));
+        bench.run_until(ends - 1);
         assert_eq!(bench.sent.len(), 0, "{text}: a quota is spent once");
-        // Messages that stepped aside for their recipient come one by one.
-        bench.run_until(began + window + SECOND);
-        let sent = bench.sent.len();
-        assert!((1..=2).contains(&sent), "{text} {matches:?}: {sent} sent");
+        if window == DAY {
+            for (day, sent) in [(1, 2), (2, 4), (3, 5)] {
+                bench.run_until(day * DAY + SECOND);
+                assert_eq!(bench.sent.len(), sent, "{matches:?}: {:?}", bench.times());
+            }
+        } else {
+            bench.run_until(ends + 2 * window + SECOND);
+            assert_eq!(bench.sent.len(), 5, "{matches:?}: {:?}", bench.times());
+            holds(&bench.times(), window, 2);
+        }
+        assert!(bench.deferrals <= 25, "{} deferrals", bench.deferrals);
         // Once it is over it counts for nothing, whoever starts again.
         assert!(!bench.disk.limits.is_empty());
         bench.disk.limits.clear();
@@ -448,6 +465,42 @@ fn what_was_counted_and_lost_counts_as_used_up() {
         bench.queue(to(2, 1));
         bench.run_until(bench.time + 10 * SECOND);
         assert!(!bench.sent.is_empty(), "{text} {matches:?}");
+    }
+}
+
+/// A quota of the calendar lets as many pass as it has when its window begins,
+/// and however many wait for it, each looks about once in a window.
+#[test]
+fn a_recipients_day_is_used_from_its_first_moment() {
+    let mut rules = policies(("recipient", "*"), &["2/day@UTC"]);
+    rules.set_headroom(Headroom::default());
+    let mut bench = Bench::new(rules);
+    bench.queue(to(1, 40));
+    for day in 0..20 {
+        bench.run_until(day * DAY + SECOND);
+        let due = 2 * (day as usize + 1);
+        assert_eq!(bench.sent.len(), due, "{:?}", bench.times());
+    }
+    holds(&bench.times(), DAY, 2);
+    assert!(bench.deferrals <= 2 * 20 * 40, "{}", bench.deferrals);
+    // What is kept for classes above comes free when the day is nearly over.
+    let mut bench = Bench::new(policies(("recipient", "*"), &["2/day@UTC"]));
+    bench.queue(to(1, 6));
+    for day in 0..3 {
+        bench.run_until(day * DAY + SECOND);
+        assert_eq!(
+            bench.sent.len(),
+            2 * day as usize + 1,
+            "{:?}",
+            bench.times()
+        );
+        bench.run_until((day + 1) * DAY - 60 * SECOND);
+        assert_eq!(
+            bench.sent.len(),
+            2 * day as usize + 2,
+            "{:?}",
+            bench.times()
+        );
     }
 }
 

@@ -10,12 +10,21 @@ use outflow_core::time::{Mono, Nanos, Now};
 
 use super::limits::{at, spec};
 
-/// Sends whatever passes; every message costs 1.
+/// Sends whatever passes.
 #[derive(Default)]
 struct Sent {
     counts: Vec<u32>,
     /// How many messages each flow has; those that are not named have no end.
     ends: Vec<Option<u32>>,
+    /// What the messages of each flow cost; 1 if nothing is said.
+    costs: Vec<u32>,
+    places: Vec<Vec<PlaceId>>,
+}
+
+impl Sent {
+    fn cost(&self, flow: FlowId) -> u32 {
+        self.costs.get(flow.index()).copied().unwrap_or(1)
+    }
 }
 
 impl Outlet for Sent {
@@ -23,15 +32,15 @@ impl Outlet for Sent {
         true
     }
 
-    fn prepare(&mut self, _: &Now, _: FlowId) -> Option<u32> {
-        Some(1)
+    fn prepare(&mut self, _: &Now, flow: FlowId) -> Option<u32> {
+        Some(self.cost(flow))
     }
 
     fn send(&mut self, _: &Now, flow: FlowId) -> Option<u32> {
         let index = flow.index();
         self.counts[index] += 1;
         let is_over = self.ends[index].is_some_and(|end| self.counts[index] >= end);
-        (!is_over).then_some(1)
+        (!is_over).then_some(self.cost(flow))
     }
 }
 
@@ -54,8 +63,9 @@ impl World {
         let id = FlowId(self.sent.counts.len() as u32);
         self.sent.counts.push(0);
         self.sent.ends.push(messages);
+        self.sent.places.push(places.to_vec());
         self.schedule.add_flow(id, class, TenantId(id.0), 1, places);
-        self.schedule.offer(id, 1);
+        self.schedule.offer(id, self.sent.cost(id));
         id
     }
 
@@ -76,7 +86,11 @@ impl World {
 
     /// Goes from one wake to the next; in between nothing may be left undone.
     fn run_until(&mut self, end: Nanos) {
-        let mut now = 0;
+        self.run_between(Nanos::ZERO, end);
+    }
+
+    fn run_between(&mut self, start: Nanos, end: Nanos) {
+        let mut now = start.0;
         loop {
             self.run(now);
             let Mono(next) = self.schedule.next_wake();
@@ -141,6 +155,77 @@ fn credit_serves_a_booked_flow_that_higher_classes_passed_by() {
     let (low, all) = (world.sent_by(low), world.sent.counts.iter().sum::<u32>());
     assert!(all >= 590, "{all} sends");
     assert!(low * 1_000 >= all * 18, "{low} of {all}");
+}
+
+/// A low flow of cost 2 gets its part of limits of 10/s beside high ones of
+/// cost 1.
+fn heavy_gets_its_part(limits: &[LimitSpec]) {
+    let mut world = World::default();
+    let places: Vec<PlaceId> = limits
+        .iter()
+        .map(|limit| world.limit(limit.clone(), Fill::Empty))
+        .collect();
+    world.sent.costs = vec![2];
+    let low = world.flow(Class::Low, &places, None);
+    world.run(0);
+    for _ in 0..3 {
+        world.flow(Class::High, &places, None);
+        for &place in &places {
+            world.flow(Class::High, &[place], None);
+        }
+    }
+    world.run_until(Nanos::from_secs(120));
+    let sent = &world.sent;
+    for &place in &places {
+        let uses = |flow: &FlowId| sent.places[flow.index()].contains(&place);
+        let flows = (0..sent.counts.len() as u32).map(FlowId).filter(uses);
+        let all: u32 = flows
+            .map(|flow| sent.counts[flow.index()] * sent.cost(flow))
+            .sum();
+        assert!(all >= 1_150, "{all} tokens were used");
+        let part = world.sent_by(low) * 2;
+        assert!(part * 1_000 >= all * 18, "{part} of {all}");
+    }
+}
+
+#[test]
+fn credit_saves_up_what_a_heavy_message_costs() {
+    heavy_gets_its_part(&[spec("10/s burst 10")]);
+    heavy_gets_its_part(&[spec("10/s burst 2")]);
+    let window = LimitSpec::SlidingWindow {
+        count: 20,
+        window: Nanos::from_secs(2),
+    };
+    heavy_gets_its_part(&[window]);
+}
+
+#[test]
+fn a_heavy_message_gets_its_part_of_two_limits_at_once() {
+    heavy_gets_its_part(&[spec("10/s burst 10"), spec("10/s burst 10")]);
+}
+
+#[test]
+fn a_heavy_message_that_steps_away_for_a_moment_keeps_less_than_its_turn() {
+    let mut world = World::default();
+    let bucket = world.limit(spec("10/s burst 20"), Fill::Empty);
+    world.sent.costs = vec![5];
+    let low = world.flow(Class::Low, &[bucket], None);
+    world.run(0);
+    for _ in 0..3 {
+        world.flow(Class::High, &[bucket], None);
+    }
+    for second in 0..240 {
+        let (start, back) = (
+            Nanos::from_secs(second),
+            Nanos(second * 1_000_000_000 + 150_000_000),
+        );
+        world.schedule.withdraw(low);
+        world.run_between(start, back);
+        world.schedule.offer(low, 5);
+        world.run_between(back, Nanos::from_secs(second + 1));
+    }
+    // It waits for 85 % of the time, and earns 2.2 % of what others get.
+    assert!(world.sent_by(low) >= 8, "{}", world.sent_by(low));
 }
 
 #[test]

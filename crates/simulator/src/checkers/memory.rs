@@ -20,6 +20,10 @@ pub struct Bounds {
     pub heads_per_flow: u64,
     /// Flows for each that lives: they may be known by two names.
     pub flows_per_live: u64,
+    /// Lanes for each flow that lives. Those of a tenant with accounts of its
+    /// own may have had the shared one before: a node that starts hears of its
+    /// flows before it hears of all accounts.
+    pub lanes_per_flow: u64,
     /// Flows beyond those.
     pub flows_extra: u64,
     /// Limits beyond those that were ever seen.
@@ -97,7 +101,8 @@ impl Memory {
         let bounds = self.bounds;
         let live = self.live(at, FLOW_KEPT) * bounds.flows_per_live;
         let flows = live + bounds.flows_extra;
-        let lanes = self.live(at, LANE_KEPT) * bounds.flows_per_live + bounds.flows_extra;
+        let lanes = self.live(at, LANE_KEPT) * bounds.flows_per_live * bounds.lanes_per_flow
+            + bounds.flows_extra;
         for (what, has, most) in [
             (
                 "heads",
@@ -156,10 +161,12 @@ mod tests {
     use super::*;
     use outflow_core::class::Class;
 
-    fn after(heads: u64) -> Vec<String> {
+    /// A checker that knows of one flow.
+    fn with_lanes(lanes_per_flow: u64) -> Memory {
         let mut checker = Memory::new(Bounds {
             heads_per_flow: 8,
             flows_per_live: 1,
+            lanes_per_flow,
             flows_extra: 0,
             limits_extra: 0,
             in_flight: 10,
@@ -173,6 +180,27 @@ mod tests {
             limits: &[],
         };
         checker.observe(ms(0), &flow);
+        checker
+    }
+
+    #[test]
+    fn a_lane_more_than_flows_may_have_is_noticed() {
+        let found_with = |lanes_per_flow, lanes| {
+            let mut checker = with_lanes(lanes_per_flow);
+            let holds = Holdings {
+                lanes,
+                ..Holdings::default()
+            };
+            checker.observe(ms(1), &Trace::Gauge { node: 0, holds });
+            found(&mut checker, ms(2))
+        };
+        assert!(found_with(1, 1).is_empty() && found_with(2, 2).is_empty());
+        assert_eq!(found_with(1, 2), ["node 0 holds 2 lanes, at most 1"]);
+        assert_eq!(found_with(2, 3), ["node 0 holds 3 lanes, at most 2"]);
+    }
+
+    fn after(heads: u64) -> Vec<String> {
+        let mut checker = with_lanes(1);
         let holds = Holdings {
             heads,
             flows: 1,
@@ -191,21 +219,7 @@ mod tests {
     /// What is said of a node that still has a flow this long after its only
     /// message was settled.
     fn after_the_end(later: Nanos) -> Vec<String> {
-        let mut checker = Memory::new(Bounds {
-            heads_per_flow: 8,
-            flows_per_live: 1,
-            flows_extra: 0,
-            limits_extra: 0,
-            in_flight: 10,
-            sessions: 10,
-            queued: 100,
-        });
-        let flow = Trace::Flow {
-            flow: 0,
-            class: Class::Low,
-            tenant: 0,
-            limits: &[],
-        };
+        let mut checker = with_lanes(1);
         let accepted = Trace::Accepted {
             message: 0,
             flow: 0,
@@ -214,7 +228,6 @@ mod tests {
             expires: Nanos::MAX,
         };
         let state = outflow_core::message::State::Delivered;
-        checker.observe(ms(0), &flow);
         checker.observe(ms(0), &accepted);
         checker.observe(ms(5), &Trace::Settled { message: 0, state });
         let holds = Holdings {

@@ -13,7 +13,8 @@ use super::account::AccountData;
 use super::faults::{ClockFault, Crash, Faults, Partition, Pause, When, Window};
 use super::limit::{LimitData, PeriodText};
 use super::policy::{HeadroomData, PolicyData};
-use super::store::StoreData;
+use super::random_store::{add_store, kind_of};
+use super::store::{StoreData, StoreKind};
 use super::{Ledger, PressureText, Scenario};
 use crate::expect::{Expectations, Range};
 use crate::network::connections::ConnectionCap;
@@ -30,8 +31,20 @@ use crate::units::{ClassText, DestinationText, RateText, Share, Span};
 
 const ISPS: [&str; 3] = ["google", "yahoo", "outlook"];
 
-/// A random scenario with random faults.
+/// A random scenario with random faults. The seed also decides the store.
 pub fn random_faults(seed: u64) -> Scenario {
+    random_faults_on(seed, kind_of(seed))
+}
+
+/// The same with this store, whatever the seed says.
+pub fn random_faults_on(seed: u64, kind: StoreKind) -> Scenario {
+    let mut scenario = without_store(seed);
+    add_store(&mut scenario, seed, kind);
+    scenario
+}
+
+/// A random scenario that has no store of its own yet.
+pub(super) fn without_store(seed: u64) -> Scenario {
     let mut random = Random::named(seed, "random-faults", 0);
     let random = &mut random;
     let duration = Nanos::from_secs(random.between(30, 120));
@@ -78,17 +91,13 @@ pub fn random_faults(seed: u64) -> Scenario {
         expect_calm: Expectations::default(),
     };
     if scenario.ledger == Ledger::Leased {
-        // Windows and slots of a fleet are what wide worlds add; costs above 1
-        // are left out, see docs/simulator.md.
+        // Windows and slots of a fleet are what wide worlds add.
         for policy in &mut scenario.policies {
             policy.limits.clear();
         }
         scenario.policies.retain(|policy| {
             policy.rate.is_some() || policy.concurrency.is_some() || policy.weight.is_some()
         });
-        for source in &mut scenario.traffic {
-            source.cost = Cost::default();
-        }
     }
     let none_left = Range {
         max: Some(0.0),

@@ -1,6 +1,6 @@
 //! Random worlds: a random scenario, widened.
 //!
-//! A world begins as the scenario of [`random_faults`] with the same seed. A
+//! A world begins as the scenario of [`random_faults`](super::random::random_faults) with the same seed. A
 //! stream of its own then adds what that does not have: a relay with many more
 //! destinations than connections, several pools, tenants with accounts of their
 //! own, and operators who pause, cancel, retry and move messages, remove, add and
@@ -22,8 +22,10 @@ use super::action::{
     Action, CancelAction, MatchData, MoveAction, PauseAction, RestartAction, RetryAction,
 };
 use super::policy::{HeadroomData, PolicyData};
-use super::random::random_faults;
+use super::random::without_store;
 use super::random_leased::add_leased_limits;
+use super::random_store::{add_store, kind_of};
+use super::store::StoreKind;
 use super::{Ledger, PressureText, Scenario};
 use crate::network::latency::Latency;
 use crate::network::spec::NetworkSpec;
@@ -40,9 +42,15 @@ const RELAY: &str = "relay";
 /// The network that takes what relays send.
 const HOSTS: &str = "hosts";
 
-/// A random scenario with random faults, many destinations and operators.
+/// A random scenario with random faults, many destinations and operators. The
+/// seed also decides the store.
 pub fn random_world(seed: u64) -> Scenario {
-    let mut scenario = random_faults(seed);
+    random_world_on(seed, kind_of(seed))
+}
+
+/// The same with this store, whatever the seed says.
+pub fn random_world_on(seed: u64, kind: StoreKind) -> Scenario {
+    let mut scenario = without_store(seed);
     scenario.name = format!("random-world-{seed}");
     scenario.title = format!("Random limits, flows, faults and operators of seed {seed}");
     let mut random = Random::named(seed, "random-world", 0);
@@ -57,6 +65,7 @@ pub fn random_world(seed: u64) -> Scenario {
         add_operator(&mut scenario, random);
     }
     scenario.actions.sort_by_key(|action| action.at);
+    add_store(&mut scenario, seed, kind);
     scenario
 }
 

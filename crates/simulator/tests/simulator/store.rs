@@ -1,7 +1,12 @@
 //! The real store under simulated nodes: silent when it is sound, whatever its
 //! disk does, and found out when it is broken on purpose.
 
+use std::panic::catch_unwind;
+
 use outflow_simulator::scenario::Scenario;
+use outflow_simulator::scenario::library::SHIPPED;
+use outflow_simulator::scenario::random::{random_faults, random_faults_on};
+use outflow_simulator::scenario::store::StoreKind;
 use outflow_simulator::simulate::{run, run_broken};
 use outflow_simulator::trace::Violation;
 use outflow_simulator::world::sabotage::Sabotage;
@@ -96,6 +101,50 @@ fn is_found(sabotage: Sabotage) {
         found.len() >= 4,
         "{sabotage:?} is found with {found:?} only"
     );
+}
+
+/// The same, by random worlds. A store that panics is found out too.
+fn is_found_by_random_worlds(sabotage: Sabotage) {
+    let finds = |seed: &u64| {
+        let world = random_faults_on(*seed, StoreKind::Real);
+        let ran = catch_unwind(|| run_broken(&world, *seed, Some(sabotage)).unwrap());
+        ran.map_or(true, |(_, violations)| !violations.is_empty())
+    };
+    let found: Vec<u64> = SEEDS.filter(finds).collect();
+    assert!(
+        found.len() >= 3,
+        "{sabotage:?} is found with {found:?} only"
+    );
+}
+
+#[test]
+fn random_worlds_find_a_disk_that_does_not_sync() {
+    is_found_by_random_worlds(Sabotage::SyncsNothing);
+}
+
+#[test]
+fn random_worlds_find_a_segment_that_is_given_up_while_it_is_written() {
+    is_found_by_random_worlds(Sabotage::TurnsInName);
+}
+
+#[test]
+fn random_worlds_find_names_of_flows_that_are_not_written() {
+    is_found_by_random_worlds(Sabotage::ForgetsNames);
+}
+
+#[test]
+fn most_random_worlds_have_the_real_store() {
+    let seeds = 1..=1_000;
+    let real = seeds.filter(|seed| random_faults(*seed).store.kind == StoreKind::Real);
+    assert!((700..800).contains(&real.count()));
+}
+
+#[test]
+fn every_scenario_that_ships_has_the_real_store() {
+    for (name, text) in SHIPPED {
+        let scenario = Scenario::parse(name, text).unwrap();
+        assert_eq!(scenario.store.kind, StoreKind::Real, "{name}");
+    }
 }
 
 #[test]

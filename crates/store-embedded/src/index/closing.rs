@@ -14,6 +14,7 @@ use outflow_core::handle::FlowId;
 use outflow_ports::store::StoreDone;
 
 use super::{Flow, Index};
+use crate::opening::Opening;
 
 /// Slabs with less room than this keep it.
 const ROOM_KEPT: usize = 1_024;
@@ -68,7 +69,7 @@ impl Index {
 
     /// Closes flows of which nothing is left, and says so. Not those whose names
     /// are on their way to the disk.
-    pub fn end_flows(&mut self, opening: &BTreeMap<FlowId, u32>, done: &mut Vec<StoreDone>) {
+    pub fn end_flows(&mut self, opening: &BTreeMap<FlowId, Opening>, done: &mut Vec<StoreDone>) {
         if self.ending.is_empty() {
             return;
         }
@@ -98,7 +99,7 @@ impl Index {
     }
 
     /// Whether flows may be at their end that were not looked at.
-    pub fn has_ending(&self, opening: &BTreeMap<FlowId, u32>) -> bool {
+    pub fn has_ending(&self, opening: &BTreeMap<FlowId, Opening>) -> bool {
         let mut ending = self.ending.iter();
         ending.any(|id| !opening.contains_key(id))
     }

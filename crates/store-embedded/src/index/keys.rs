@@ -21,8 +21,8 @@ const GONE: Low = Low::MAX;
 /// All known keys.
 #[derive(Debug)]
 pub struct Keys {
-    /// Messages on their way to the disk.
-    pending: HashMap<u64, Given>,
+    /// Messages on their way to the disk, and in which generation.
+    pending: HashMap<u64, (Given, u64)>,
     /// Live ones: numbers, found by the hash in their slot.
     table: Vec<Low>,
     used: usize,
@@ -58,9 +58,12 @@ impl Keys {
         self.table = vec![NOBODY; (count * 4 / 3 + 64).next_power_of_two()];
     }
 
-    /// The message of a key.
-    pub fn find(&self, slots: &Slots, hash: u64) -> Option<Given> {
-        if let Some(given) = self.pending.get(&hash) {
+    /// The message of a key. Not one of an earlier generation that is still on its
+    /// way: it will not get there, though nobody has said so yet.
+    pub fn find(&self, slots: &Slots, hash: u64, generation: u64) -> Option<Given> {
+        if let Some((given, given_in)) = self.pending.get(&hash)
+            && *given_in >= generation
+        {
             return Some(*given);
         }
         let known = |seq, accepted_at| Given {
@@ -96,14 +99,18 @@ impl Keys {
     }
 
     /// A message with this key is on its way to the disk.
-    pub fn reserve(&mut self, hash: u64, given: Given) {
+    pub fn reserve(&mut self, hash: u64, given: Given, generation: u64) {
         let known = true;
-        self.pending.insert(hash, Given { known, ..given });
+        let given = Given { known, ..given };
+        self.pending.insert(hash, (given, generation));
     }
 
     /// It did not get there.
-    pub fn release(&mut self, hash: u64) {
-        self.pending.remove(&hash);
+    pub fn release(&mut self, hash: u64, seq: Seq) {
+        let is_it = |(given, _): &(Given, u64)| given.seq == seq;
+        if self.pending.get(&hash).is_some_and(is_it) {
+            self.pending.remove(&hash);
+        }
     }
 
     /// A live message has this key; its slot says so already.

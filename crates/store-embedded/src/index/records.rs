@@ -37,7 +37,8 @@ impl Index {
             recipient: it.message.recipient.0,
             key: it.key,
             flow: it.message.flow.0,
-            expires_at: Stamp::of(it.message.expires_at),
+            // Not sent after it, be it by microseconds.
+            expires_at: Stamp::floor(it.message.expires_at),
             accepted_at: Stamp::of(it.given.accepted_at),
             stand: Stand::Dead,
             ..Slot::default()
@@ -419,6 +420,61 @@ impl Index {
     fn lose_sweep(&mut self, id: FlowId) {
         if let Some(flow) = self.flow_mut(id) {
             flow.sweeps_lost += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outflow_core::destination::Destination;
+    use outflow_core::flow::FlowKey;
+    use outflow_core::message::Recipient;
+    use outflow_core::time::Nanos;
+    use outflow_ports::intake::Given;
+    use outflow_ports::store::NewMessage;
+
+    use super::*;
+    use crate::settings::Settings;
+
+    const NEW_YEAR: Wall = Wall(1_767_225_600_000_000_000);
+
+    #[test]
+    fn a_message_is_kept_no_longer_than_until_its_expiry() {
+        let mut index = Index::new(&Settings::default());
+        let (flow, seq) = (FlowId(0), Seq(1));
+        let key = FlowKey::to(Destination::isp("google"));
+        index.open(flow, Arc::new(key), Place::NONE);
+        for micros in [0, 1, 4, 9, 10, 19] {
+            let expires_at = NEW_YEAR + Nanos(micros * 1_000);
+            let given = Given {
+                seq: Seq(seq.0 + micros),
+                accepted_at: NEW_YEAR,
+                known: false,
+            };
+            let message = NewMessage {
+                flow,
+                idempotency_key: None,
+                not_before: None,
+                expires_at,
+                recipient: Recipient(1),
+                cost: 1,
+                envelope: Arc::from(*b"to somebody"),
+                body: Arc::from(*b"hello"),
+            };
+            index.accept(
+                NEW_YEAR,
+                &Numbered {
+                    given,
+                    key: 0,
+                    message,
+                    root: Place::NONE,
+                    body: Place::NONE,
+                },
+            );
+            let slot = index.slots.get(given.seq).unwrap();
+            let kept = index.head(given.seq, slot).expires_at;
+            assert!(kept <= expires_at, "{micros}");
+            assert!(expires_at.since(kept) < Nanos(10_000), "{micros}");
         }
     }
 }

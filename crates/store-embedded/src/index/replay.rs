@@ -174,7 +174,7 @@ impl Index {
             recipient: message.recipient,
             key: message.key,
             flow: message.flow.0,
-            expires_at: Stamp::of(message.expires_at),
+            expires_at: Stamp::floor(message.expires_at),
             accepted_at: Stamp::of(message.accepted_at),
             stand: Stand::Dead,
             ..Slot::default()

@@ -19,7 +19,10 @@ use crate::boot::BootClock;
 use crate::disk::{Disk, File};
 use crate::library::{Library, Shelf};
 
-static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+/// A page at a time: in what pieces a kernel keeps a file in memory follows the
+/// writes that filled it, and each little write later on makes its whole piece
+/// dirty. In pieces of 64 KB a commit of 200 bytes counted as 64 KB written.
+static ZEROS: [u8; 1 << 12] = [0; 1 << 12];
 /// Spares of one kind that are kept; more are removed.
 const SPARES_MAX: usize = 2;
 

@@ -20,7 +20,6 @@ const FORMAT_MIN: u16 = 1;
 /// Bytes of a header.
 pub const HEADER: u64 = 64;
 const MAGIC: &[u8; 8] = b"outflow\n";
-const COMMIT_FRAME: usize = frame::frame_bytes(Commit::BYTES);
 
 /// What a segment holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -184,20 +183,27 @@ impl<'a> Iterator for Frames<'a> {
 /// Whether a commit beyond `from` says that bytes beyond it were durable: then
 /// what does not hold there is damage and no torn end.
 pub fn is_vouched_for(bytes: &[u8], epoch: u64, from: u64) -> bool {
-    let mut at = from as usize;
-    while at + COMMIT_FRAME <= bytes.len() {
-        let looks_like_one = frame::length_at(bytes, at) == Some(Commit::BYTES + 1)
-            && bytes.get(at + FRAME_HEAD) == Some(&COMMIT);
-        if looks_like_one
-            && let Some(frame) = frame::read(bytes, at, 0, epoch)
-            && let Some(Entry::Commit(commit)) = Entry::read(frame.kind, frame.payload)
-            && commit.durable > from
-        {
-            return true;
-        }
-        at += ALIGN as usize;
+    let mut commits = (from as usize..bytes.len()).step_by(ALIGN as usize);
+    commits.any(|at| commit_at(bytes, at, epoch).is_some_and(|(_, it)| it.durable > from))
+}
+
+/// How far a segment was written whose frames hold up to `from`: a commit that
+/// holds beyond it has lost what stood before it.
+pub fn written_to(bytes: &[u8], epoch: u64, from: u64) -> u64 {
+    let commits = (from as usize..bytes.len()).step_by(ALIGN as usize);
+    let end = commits.rev().find_map(|at| commit_at(bytes, at, epoch));
+    end.map_or(from, |(end, _)| end)
+}
+
+/// The commit that stands at `at` and where it ends, if one holds there.
+fn commit_at(bytes: &[u8], at: usize, epoch: u64) -> Option<(u64, Commit)> {
+    let looks_like_one = frame::length_at(bytes, at) == Some(Commit::BYTES + 1)
+        && bytes.get(at + FRAME_HEAD) == Some(&COMMIT);
+    let frame = looks_like_one.then(|| frame::read(bytes, at, 0, epoch))??;
+    match Entry::read(frame.kind, frame.payload) {
+        Some(Entry::Commit(commit)) => Some((frame.end, commit)),
+        _ => None,
     }
-    false
 }
 
 /// What a segment says of itself.

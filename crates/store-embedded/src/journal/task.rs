@@ -122,6 +122,9 @@ pub struct Answer {
     pub tasks: Vec<(Task, bool)>,
     /// The journal is durable up to here.
     pub through: u64,
+    /// What was given in this generation or before and is not answered yet will
+    /// not be written either; intake for certain, the rest if the disk failed.
+    pub lost: u64,
     /// How long the disk took; nothing if it was not asked.
     pub took: Nanos,
 }

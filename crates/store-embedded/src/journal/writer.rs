@@ -243,6 +243,7 @@ impl Writer {
         let answer = Answer {
             tasks: tasks.collect(),
             through: self.through,
+            lost: self.lost.max(self.refused),
             took: self.setup.boot.mono().since(started),
         };
         self.setup.answers.push(answer);
@@ -261,6 +262,7 @@ impl Writer {
         let answer = Answer {
             tasks: tasks.map(|task| (task, true)).collect(),
             through: self.through,
+            lost: 0,
             took: Nanos::ZERO,
         };
         if !answer.tasks.is_empty() {

@@ -220,6 +220,7 @@ impl EmbeddedStore {
             return Job::Keep { victim, left };
         }
         if self.record.applied() < through {
+            self.record.hasten();
             return Job::Wait { victim, through };
         }
         self.reclaim.envelopes.pop_front();

@@ -1,7 +1,7 @@
 //! What people ask for later: receipts, and what operators set.
 //!
 //! One SQLite file. Receipts of messages that are done with are handed over in
-//! the order of the journal and written by one thread, a second's worth or
+//! the order of the journal and written by one thread, five seconds' worth or
 //! 10,000 rows at a time, together with the journal position they reach. Until
 //! then they are answered from memory, and the journal keeps them: what is lost
 //! in a crash is handed over again. What operators set is written at once, and
@@ -55,7 +55,7 @@ use waiting::{Job, Key, Waiting};
 
 pub(crate) use applier::Applier;
 pub use error::RecordError;
-pub use rescue::rescue;
+pub use rescue::{cover_at_most, rescue};
 pub use settings::{KeptReceipts, RecordSettings};
 pub use verify::{ended_by_damage, store_and_position, verify};
 
@@ -159,6 +159,11 @@ impl Record {
                 break;
             }
         }
+    }
+
+    /// Has what waits written soon: somebody waits for it.
+    pub fn hasten(&self) {
+        self.waiting().hasten();
     }
 
     /// How many receipts are not applied yet.

@@ -41,6 +41,15 @@ pub struct Rescued {
     pub lost: Vec<String>,
 }
 
+/// Has a record cover no more of the journal than there is: what comes behind
+/// that would never reach it.
+pub fn cover_at_most(path: &Path, end: u64) -> Result<(), RecordError> {
+    let record = schema::writer(path)?;
+    let set = "UPDATE position SET journal = ?1 WHERE journal > ?1";
+    record.execute(set, [end.cast_signed()])?;
+    Ok(())
+}
+
 /// Copies what can be read of the record at `damaged`, a copy that may be
 /// written to, into the new one.
 pub fn rescue(damaged: &Path, new: &Path) -> Result<Rescued, RecordError> {

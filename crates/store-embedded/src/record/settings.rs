@@ -58,7 +58,9 @@ pub struct RecordSettings {
 impl Default for RecordSettings {
     fn default() -> Self {
         Self {
-            batch_time: Nanos::from_secs(1),
+            // The journal has them until then. A transaction writes whole
+            // pages and the log of the file system, however little is in it.
+            batch_time: Nanos::from_secs(5),
             batch_rows: 10_000,
             receipts: KeptReceipts::All,
             receipts_for: DAY.times(30),

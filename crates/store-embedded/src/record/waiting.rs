@@ -100,6 +100,8 @@ struct Inner {
     /// Receipts handed over and not applied.
     backlog: usize,
     applied: u64,
+    /// Somebody waits for what is in the queue.
+    is_urgent: bool,
     ending: Ending,
     error: Option<String>,
 }
@@ -165,6 +167,15 @@ impl Waiting {
         let since = self.clock.mono();
         inner.queue.push_back(Numbered { no, since, job });
         if inner.queue.len() == 1 || inner.rows >= rows_max {
+            self.work.notify_one();
+        }
+    }
+
+    /// Has what waits applied soon, however little it is.
+    pub fn hasten(&self) {
+        let mut inner = self.inner();
+        inner.is_urgent = !inner.queue.is_empty();
+        if inner.is_urgent {
             self.work.notify_one();
         }
     }
@@ -369,7 +380,7 @@ impl Inner {
         match (self.ending, oldest) {
             (Ending::Abandon, _) | (Ending::Flush, None) => None,
             (Ending::Flush, Some(_)) => Some(Nanos::ZERO),
-            (Ending::No, Some(_)) if self.rows >= rows_max => Some(Nanos::ZERO),
+            (Ending::No, Some(_)) if self.rows >= rows_max || self.is_urgent => Some(Nanos::ZERO),
             (Ending::No, Some(age)) => Some(batch_time.minus(age)),
             (Ending::No, None) => Some(Nanos::MAX),
         }
@@ -387,6 +398,7 @@ impl Inner {
             batch.extend(self.queue.pop_front());
         }
         self.rows -= rows;
+        self.is_urgent = false;
         batch
     }
 

@@ -27,6 +27,7 @@ use crate::journal::list::{self, CleanStop, Contents, CountsLost, SegmentList};
 use crate::journal::place::position;
 use crate::lock::{Lock, LockError};
 use crate::private;
+use crate::read_ahead::Ahead;
 use crate::record::RecordError;
 use crate::recovery::{JournalError, Recovery};
 use crate::settings::Settings;
@@ -226,7 +227,7 @@ fn save_journal(
         ..Contents::default()
     };
     let list = SegmentList::begin(Arc::clone(to), contents).map_err(io)?;
-    let found = Recovery::read(&**to, &Settings::default(), 0)?;
+    let found = Recovery::read(&**to, &Settings::default(), 0, Ahead::ByThread)?;
     let lost = bodies::save(from, &found.index, &found.library, &**to, &list, salvaged)?;
     let through = ends::write(&found, &**to, &copied.end, lost, salvaged)?;
     Ok(NewJournal {

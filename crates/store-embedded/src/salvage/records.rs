@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{NewJournal, SalvageError, Salvaged, at};
 use crate::journal::place::position;
 use crate::pair::PairError;
-use crate::record::{Record, RecordError, RecordSettings, rescue, verify};
+use crate::record::{Record, RecordError, RecordSettings, cover_at_most, rescue, verify};
 
 /// Saves the record. Up to where it covers the journal.
 pub fn save(
@@ -47,6 +47,9 @@ pub fn save(
         if path.exists() {
             fs::remove_file(&path).map_err(at(&path))?;
         }
+    }
+    if to.exists() {
+        cover_at_most(&to, journal.through)?;
     }
     let record = Record::open(&to, RecordSettings::default())?;
     let applied = record.applied();

@@ -206,6 +206,15 @@ impl Rig {
         }
     }
 
+    /// What it wrote is gone: the next start is the first one.
+    pub fn forget_all(&mut self) {
+        self.kill();
+        let memory = Platter::default();
+        self.disk.inner = Arc::new(memory.clone());
+        self.memory = Some(memory);
+        self.scratch = Scratch::in_memory();
+    }
+
     /// Waits until the journal has answered something, if it is to.
     pub fn settle(&mut self) {
         if self.store.as_ref().is_some_and(EmbeddedStore::is_busy) {

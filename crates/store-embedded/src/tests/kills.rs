@@ -69,6 +69,36 @@ fn a_power_loss_after_a_kill_at_every_write() {
     }
 }
 
+/// The first start of all is killed at each of its operations, when no spare was
+/// made yet: what the next process acknowledges does not hang on names that the
+/// first one has not synced.
+#[test]
+fn a_first_start_that_is_killed_takes_nothing_along() {
+    for no in 1..=24 {
+        for seed in 0..6 {
+            let mut rig = Rig::on_memory(no * 100 + seed);
+            rig.forget_all();
+            let mood = Arc::clone(&rig.disk.mood);
+            mood.operations.store(0, SeqCst);
+            mood.dies_at.store(no, SeqCst);
+            // Whether it comes to an end says nothing.
+            let _ = rig.open();
+            rig.kill();
+            rig.open().unwrap();
+            let mut driver = Driver::new(rig);
+            driver.open(FLOW);
+            let mut story = Story::default();
+            let body: Arc<[u8]> = Arc::from([7; 200]);
+            let Said::Given(given) = driver.accept(vec![message(FLOW, 1, &body)]) else {
+                panic!("a sound disk takes messages");
+            };
+            story.accepted.extend(given.iter().map(|it| it.seq));
+            driver.restart();
+            check(&mut driver, &story, no);
+        }
+    }
+}
+
 /// After a failed sync the system counts what was not written as written: a
 /// second sync succeeds, and the disk still does not have it.
 #[test]

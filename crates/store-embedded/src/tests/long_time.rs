@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
+use outflow_core::engine::action::Record;
 use outflow_core::handle::FlowId;
 use outflow_core::message::{Seq, State};
 use outflow_core::time::Nanos;
@@ -16,17 +17,23 @@ use super::space::until;
 use crate::disk::Disk;
 use crate::journal::list::COPIES;
 use crate::journal::segment::{Header, Kind};
+use crate::settings::Settings;
 
 const FLOW: FlowId = FlowId(0);
 const HOUR: Nanos = Nanos::from_secs(3_600);
 const DEAD: &[u8] = b"this body is not needed any more";
 
 fn begin() -> Driver {
+    begin_with(|_| ())
+}
+
+fn begin_with(change: impl FnOnce(&mut Settings)) -> Driver {
     let mut rig = Rig::on_memory(3);
     rig.settings.envelope_segment_bytes = 4_096;
     rig.settings.slack_bytes = 4_096;
     rig.settings.reading_grace = Nanos::ZERO;
     rig.settings.record.batch_time = Nanos::from_millis(1);
+    change(&mut rig.settings);
     rig.crash();
     let mut driver = Driver::new(rig);
     driver.open(FLOW);
@@ -127,6 +134,35 @@ fn dead_bodies_leave_the_disk_in_a_day_over_restarts() {
     rests(&mut driver);
     let after = driver.rig.disk.mood.operations.load(SeqCst);
     assert_eq!(after, before, "nothing is left to be done");
+}
+
+/// After a restart nothing names the dead body any more, and all that is named
+/// of its segment lives: it goes all the same.
+#[test]
+fn a_dead_body_that_nothing_names_leaves_the_disk() {
+    let mut driver = begin_with(|settings| settings.body_segment_bytes = 4_096);
+    let dead = accept(&mut driver, DEAD);
+    let long = [1; 3_500];
+    let alive = accept(&mut driver, &long);
+    deliver(&mut driver, dead);
+    let first = Kind::Envelope.name(1);
+    until(&mut driver, "the first segment is given up", |driver| {
+        // Too long for what is left of the first body segment.
+        let seq = accept(driver, &[2; 600]);
+        deliver(driver, seq);
+        driver.pass(Nanos::from_millis(600));
+        driver.turn();
+        !driver.rig.disk.list().unwrap().contains(&first)
+    });
+    assert!(holds_dead(&driver));
+    driver.restart();
+    pass_hours(&mut driver, 60);
+    until(&mut driver, "the dead body leaves the disk", |driver| {
+        !holds_dead(driver)
+    });
+    assert_eq!(body_of(&mut driver, alive), long);
+    driver.restart();
+    assert_eq!(body_of(&mut driver, alive), long);
 }
 
 #[test]
@@ -230,6 +266,39 @@ fn keys_of_settled_messages_let_the_journal_rest() {
         .iter()
         .filter(|it| it.starts_with("envelope") && it.ends_with("segment"));
     assert!(left.count() <= 3, "segments of forgotten keys are gone");
+}
+
+/// So many keys that they fill more than one segment, written again in parts that
+/// are smaller than a segment: none is written for ever behind the last one.
+#[test]
+fn keys_that_fill_several_segments_let_the_journal_rest() {
+    const KEYS: u64 = 15_000;
+    let mut driver = begin_with(|settings| {
+        settings.envelope_segment_bytes = 160 << 10;
+        settings.slack_bytes = 160 << 10;
+        settings.body_segment_bytes = 1 << 20;
+    });
+    for from in (0..KEYS).step_by(500) {
+        let said = driver.accept((from..from + 500).map(keyed).collect());
+        assert!(matches!(said, Said::Given(_)), "{said:?}");
+    }
+    let (flow, through) = (FLOW, Seq(u64::MAX));
+    let said = driver.commit(Record::Cancelled { flow, through });
+    assert_eq!(said, Said::Committed);
+    // A trickle goes on for a while.
+    for no in 0..100 {
+        let seq = accept(&mut driver, &[no; 30]);
+        deliver(&mut driver, seq);
+        driver.pass(Nanos::from_millis(600));
+        driver.turn();
+    }
+    rests(&mut driver);
+    driver.restart();
+    driver.open(FLOW);
+    let Said::Given(given) = driver.accept(vec![keyed(KEYS - 1)]) else {
+        panic!("it is known");
+    };
+    assert!(given[0].known);
 }
 
 #[test]

@@ -33,9 +33,22 @@ struct Message {
 
 type Messages = BTreeMap<Seq, Message>;
 
-struct Game {
-    driver: Driver,
-    entropy: Entropy,
+/// What a game has seen so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Messages that were acknowledged.
+    pub accepted: u64,
+    /// Bodies that were read back and held against what was given.
+    pub read: u64,
+    /// Deaths, and after how many of them the work under way was there.
+    pub deaths: u64,
+    pub done_unheard: u64,
+}
+
+pub struct Game {
+    pub driver: Driver,
+    pub entropy: Entropy,
+    pub tally: Tally,
     known: Messages,
     held: BTreeSet<Seq>,
     keys: BTreeMap<String, Seq>,
@@ -69,7 +82,7 @@ fn difference(
 }
 
 impl Game {
-    fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         let mut rig = Rig::on_memory(seed);
         rig.settings.envelope_segment_bytes = 4_096;
         rig.settings.body_segment_bytes = 8_192;
@@ -84,6 +97,7 @@ impl Game {
         Self {
             driver,
             entropy: Entropy(seed),
+            tally: Tally::default(),
             known: Messages::new(),
             held: BTreeSet::new(),
             keys: BTreeMap::new(),
@@ -104,6 +118,7 @@ impl Game {
             .store()
             .scan(Seq(0), usize::MAX, &mut |it| found.push(it));
         assert_eq!(end, None);
+        self.tally.read += found.len() as u64;
         let of_each = found.into_iter().map(|it| {
             let parcel = self.driver.rig.store().parcel(it.head.seq).unwrap();
             let now = parcel.read_now();
@@ -133,7 +148,7 @@ impl Game {
         of
     }
 
-    fn check(&mut self) {
+    pub fn check(&mut self) {
         // What has become due is in the queue by then.
         self.driver.turn();
         let found = self.found();
@@ -146,6 +161,7 @@ impl Game {
         self.driver.turn();
         let found = self.found();
         let mut maybe = std::mem::take(&mut self.maybe);
+        let as_known = maybe.len();
         maybe.push((self.known.clone(), self.keys.clone()));
         let fits = maybe.iter().position(|(it, _)| self.expected(it) == found);
         let Some(fits) = fits else {
@@ -154,6 +170,8 @@ impl Game {
                 .map(|(it, _)| difference(&found, &self.expected(it)));
             panic!("{:#?}", differences.collect::<Vec<_>>());
         };
+        self.tally.deaths += 1;
+        self.tally.done_unheard += u64::from(fits < as_known);
         (self.known, self.keys) = maybe.swap_remove(fits);
     }
 
@@ -238,7 +256,7 @@ impl Game {
     }
 
     /// One piece of work, done or failed.
-    fn step(&mut self) -> Option<()> {
+    pub fn step(&mut self) -> Option<()> {
         match self.entropy.between(0, 9) {
             0..=2 => self.accept(),
             3 | 4 => {
@@ -352,6 +370,7 @@ impl Game {
         }
         match self.driver.accept(messages.clone()) {
             Said::Given(given) => {
+                self.tally.accepted += given.len() as u64;
                 for (it, given) in messages.iter().zip(given) {
                     if let Some(key) = &it.idempotency_key {
                         assert_eq!(keys[&**key], given.seq, "one message per key");
@@ -364,8 +383,21 @@ impl Game {
         }
     }
 
-    fn restart(&mut self) {
+    /// The power goes, and comes back.
+    pub fn restart(&mut self) {
         self.driver.restart();
+        self.go_on();
+    }
+
+    /// The process is killed, and another one goes on.
+    pub fn kill(&mut self) {
+        self.driver.rig.kill();
+        self.driver.rig.open().unwrap();
+        self.driver.recover();
+        self.go_on();
+    }
+
+    fn go_on(&mut self) {
         self.held.clear();
         self.check_after_death();
         for flow in 0..FLOWS {

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::account_limits::Owner;
 use super::super::action::Standstill;
 use super::super::recall::BREAKER_FORGOTTEN;
 use super::Desk;
@@ -394,6 +395,9 @@ impl Desk {
         let held = self.held_pairs.contains(&(id, lane)) || self.breakers.holds(id, lane);
         let pool = self.lane(lane).pool;
         self.pool_mut(pool).hold_pair(id, lane, held);
+        if !held {
+            self.limits.note_hungry(Owner::Pair(id, lane));
+        }
     }
 
     /// How an account's breakers stand at a lane, and until when it is left

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use super::super::account_limits::Owner;
 use super::Desk;
-use crate::class::Class;
 use crate::handle::{AccountId, LaneId, PoolId};
+use crate::schedule::GateCosts;
 use crate::time::{Nanos, Now};
 
 /// For so long a cost that was seen is expected again.
@@ -73,14 +73,9 @@ impl Regime {
 }
 
 impl Desk {
-    /// What the first messages at a lane's gate cost, by class.
-    pub(in crate::engine) fn tell_costs(
-        &mut self,
-        now: &Now,
-        lane: LaneId,
-        costs: [u32; Class::COUNT],
-    ) {
-        let heaviest = costs.into_iter().max().unwrap_or(0);
+    /// What the first messages at a lane's gate cost.
+    pub(in crate::engine) fn tell_costs(&mut self, now: &Now, lane: LaneId, costs: GateCosts) {
+        let heaviest = costs.heaviest;
         let Some(entry) = self.lane_mut(lane) else {
             return;
         };
@@ -90,7 +85,7 @@ impl Desk {
             self.side_mut(pool).regime.shift(before, heaviest);
             self.expect_cost_in(now, pool, heaviest);
         }
-        self.pool_mut(pool).set_costs(lane, costs);
+        self.pool_mut(pool).set_costs(lane, costs.least);
     }
 
     /// A message of this cost waits in a lane, or will.

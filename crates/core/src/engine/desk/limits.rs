@@ -135,9 +135,23 @@ impl Desk {
         }
     }
 
-    /// What the lanes of an account's pool want of its limits, if anything. A
-    /// limit for which they want nothing is looked at again when they do.
-    pub(in crate::engine) fn demand(&mut self, now: Mono, id: AccountLimitId) -> Option<Demand> {
+    /// What the lanes of an account's pool want of its limits, if anything; if
+    /// not, when to look again. A limit for which they want nothing is looked at
+    /// again when they do.
+    pub(in crate::engine) fn demand(
+        &mut self,
+        now: Mono,
+        id: AccountLimitId,
+    ) -> Result<Demand, Mono> {
+        let usable_from = self.tokens_usable_from(id);
+        let demand = self.demand_of_lanes(now, id).ok_or(Mono::NEVER)?;
+        match usable_from <= now {
+            true => Ok(demand),
+            false => Err(usable_from),
+        }
+    }
+
+    fn demand_of_lanes(&mut self, now: Mono, id: AccountLimitId) -> Option<Demand> {
         let entry = self.limits.get(id)?;
         let owner = *entry.owners.first()?;
         let (Owner::Account(account) | Owner::Pair(account, _)) = owner;
@@ -156,10 +170,6 @@ impl Desk {
             side.sated.insert(id);
             return None;
         };
-        if !self.can_use_tokens(id) {
-            return None;
-        }
-        let side = self.side_mut(pool);
         // Tokens go to the class that they were leased for. So they are leased
         // for one that is owed a turn, too, and for the next one if a class
         // could not use its own.
@@ -180,22 +190,38 @@ impl Desk {
         })
     }
 
-    /// Whether any owner of a limit has a session to use its tokens with. If not,
-    /// it is looked at again when one is opened.
-    fn can_use_tokens(&self, id: AccountLimitId) -> bool {
+    /// From when on any owner of a limit can use its tokens. If that is not known,
+    /// it is looked at again when a session is opened or an account let go.
+    fn tokens_usable_from(&self, id: AccountLimitId) -> Mono {
         let owners = self.limits.get(id).map(|entry| entry.owners.as_slice());
-        let mut owners = owners.unwrap_or_default().iter();
-        owners.any(|owner| match *owner {
-            Owner::Account(account) => self.has_session(account, None),
-            Owner::Pair(account, lane) => self.has_session(account, Some(lane)),
-        })
+        let mut first = Mono::NEVER;
+        for owner in owners.unwrap_or_default() {
+            first = first.min(self.usable_from(*owner));
+            if first == Mono(0) {
+                break;
+            }
+        }
+        first
     }
 
-    /// Whether an account has a session, or one on its way, that it could use
-    /// tokens with; at a lane, if one is named.
-    pub(in crate::engine) fn has_session(&self, id: AccountId, lane: Option<LaneId>) -> bool {
+    /// From when on tokens of an account, or of an account at a lane, are leased.
+    pub(in crate::engine) fn usable_from(&self, owner: Owner) -> Mono {
+        let (id, lane) = match owner {
+            Owner::Account(id) => (id, None),
+            Owner::Pair(id, lane) => (id, Some(lane)),
+        };
         let pool = self.account(id).map(|account| self.side(account.pool));
-        pool.is_some_and(|side| side.pool.can_use_tokens(id, lane))
+        pool.map_or(Mono::NEVER, |side| side.pool.tokens_usable_from(id, lane))
+    }
+
+    /// An account may open sessions again: its limits at lanes, which lease nothing
+    /// while it cannot, are looked at.
+    pub(super) fn note_let_go(&mut self, id: AccountId) {
+        if self.limits.has_pairs() {
+            for lane in self.limits.pairs_of(id) {
+                self.limits.note_hungry(Owner::Pair(id, lane));
+            }
+        }
     }
 
     /// An account opens a session for a lane: from now on it can use tokens.

@@ -131,16 +131,14 @@ impl Engine {
             opens = at;
             obstacles.push(obstacle);
         }
-        let owners = [
-            (Owner::Account(id), desk.has_session(id, None)),
-            (Owner::Pair(id, lane), desk.has_session(id, Some(lane))),
-        ];
-        let limits = owners
-            .into_iter()
-            .flat_map(|(owner, uses)| desk.limits.of(owner).map(move |entry| (entry, uses)));
+        let owners = [Owner::Account(id), Owner::Pair(id, lane)];
+        let limits = owners.into_iter().flat_map(|owner| {
+            let uses_tokens = desk.usable_from(owner) <= now.mono;
+            desk.limits.of(owner).map(move |entry| (entry, uses_tokens))
+        });
         for (entry, uses_tokens) in limits {
             let hold = Hold::of(&entry.limit, now, class, cost, ahead);
-            // Without a session no tokens are leased.
+            // Where no session can use them no tokens are leased.
             if hold.is_open() || (entry.limit.is_leased() && !uses_tokens) {
                 continue;
             }

@@ -1,6 +1,7 @@
 //! Messages that cost more than one token.
 
 use super::world::{World, account, secs};
+use outflow_core::engine::Settings;
 use outflow_core::policy::set::Policies;
 
 /// Takes of an account against a bucket that knows nothing of the engine.
@@ -155,4 +156,37 @@ fn a_limit_that_comes_to_need_a_reserve_gets_one() {
     world.queue(flow, &[1; 5]);
     world.run(secs(10), true);
     assert_eq!(world.sent.len(), 8);
+}
+
+#[test]
+fn an_account_too_small_for_the_first_waiter_serves_who_is_booked_before_it() {
+    let mut policies = Policies::default();
+    let matches = outflow_core::policy::matcher::Match::from_pairs([("tenant", "paced")]);
+    let mut policy = outflow_core::policy::policy::Policy::new(matches.unwrap());
+    let rate = outflow_core::limit::spec::Rate::per_second(5);
+    policy.rate = Some(outflow_core::policy::policy::RateOrShare::Rate(rate));
+    policy.burst = Some(1);
+    policies.insert(policy).unwrap();
+    let mut world = World::with(Settings::default(), policies);
+    world.account(account("large", 1, &["10/s burst 100"]));
+    let (paced, other) = (world.flow("google", "paced"), world.flow("google", "acme"));
+    // The gate gives out quickly: it is worth a booking.
+    world.queue(other, &[1; 30]);
+    world.run(secs(10), true);
+    world.account(account("small", 1, &["10/s burst 4"]));
+    world.run(secs(10), true);
+    // Both accounts are busy, and the paced tenant has used its token.
+    world.queue(paced, &[1, 1]);
+    world.queue(other, &[1]);
+    assert_eq!(world.sent.len(), 32);
+    world.run(secs(1), false);
+    world.queue(other, &[50]);
+    let small = world.sent.iter().rposition(|sent| sent.account == "small");
+    world.reply(small.unwrap());
+    world.run(secs(1), false);
+    let last = world.sent.last().unwrap();
+    assert_eq!((last.flow, last.account.as_str()), (paced, "small"));
+    // The other one goes where it fits.
+    world.run(secs(1), true);
+    assert_eq!(world.costs_of("large").last(), Some(&50));
 }

@@ -6,6 +6,7 @@ use outflow_core::class::Class;
 use outflow_core::destination::Destination;
 use outflow_core::engine::Settings;
 use outflow_core::engine::action::Receipt;
+use outflow_core::engine::command::{Command, PauseId};
 use outflow_core::engine::event::{Event, LeaseAnswer};
 use outflow_core::flow::FlowKey;
 use outflow_core::limit::spec::{Headroom, Rate};
@@ -178,6 +179,97 @@ fn tokens_are_leased_for_messages_that_have_a_session() {
         grant_all(&mut world);
     }
     assert_eq!((world.opened.len(), world.sent.len()), (2, 1));
+}
+
+/// An account at a destination connects only while its limits there let something
+/// through, so its tokens are leased before it has a session, but not while it
+/// cannot connect.
+#[test]
+fn tokens_of_an_account_at_a_destination_are_leased_before_it_connects() {
+    let mut policy =
+        Policy::new(Match::from_pairs([("account", "a"), ("destination", "isp:google")]).unwrap());
+    policy.rate = Some(RateOrShare::Rate(Rate::per_second(10)));
+    policy.burst = Some(10);
+    policy.when_away = Some(WhenAway::Closed);
+    let mut policies = Policies::default();
+    policies.insert(policy).unwrap();
+    let settings = Settings {
+        leased: true,
+        ..Settings::default()
+    };
+    let mut world = World::with(settings, policies);
+    world.account(AccountSpec::new("a"));
+    let flow = world.flow("google", "acme");
+    let go_on = |world: &mut World, steps: u32| {
+        for _ in 0..steps {
+            world.run(Nanos::from_millis(100), true);
+            grant_all(world);
+        }
+    };
+    // The far end closes the connection while there are no tokens left.
+    for sent in 1..=3 {
+        world.queue(flow, &[1]);
+        go_on(&mut world, 10);
+        assert_eq!(world.sent.len(), sent, "connected anew for it");
+        let (_, session) = *world.opened.last().unwrap();
+        world.step(Event::SessionClosed { session });
+        go_on(&mut world, 20);
+    }
+    world.connects = false;
+    world.queue(flow, &[1]);
+    while world.opened.len() == 3 {
+        go_on(&mut world, 1);
+    }
+    let (_, session) = *world.opened.last().unwrap();
+    world.step(Event::SessionClosed { session });
+    grant_all(&mut world);
+    world.run(Nanos::from_millis(900), false);
+    assert_eq!(world.opened.len(), 4, "it backs off");
+    assert!(world.leases.is_empty(), "they would lapse here unused");
+    world.connects = true;
+    go_on(&mut world, 20);
+    assert_eq!((world.opened.len(), world.sent.len()), (5, 4));
+}
+
+/// An account that was paused leases again when it is let go.
+#[test]
+fn a_pause_that_is_lifted_has_tokens_leased_again() {
+    for at in [
+        Match::from_pairs([("account", "a")]),
+        Match::from_pairs([("account", "a"), ("isp", "google")]),
+    ] {
+        let mut policy = Policy::new(
+            Match::from_pairs([("account", "a"), ("destination", "isp:google")]).unwrap(),
+        );
+        policy.rate = Some(RateOrShare::Rate(Rate::per_second(10)));
+        policy.when_away = Some(WhenAway::Closed);
+        let mut policies = Policies::default();
+        policies.insert(policy).unwrap();
+        let settings = Settings {
+            leased: true,
+            ..Settings::default()
+        };
+        let mut world = World::with(settings, policies);
+        world.account(AccountSpec::new("a"));
+        let matches = at.unwrap();
+        let id = PauseId(1);
+        world.step(Event::Command(Command::Pause {
+            id,
+            matches: matches.clone(),
+            until: None,
+        }));
+        let flow = world.flow("google", "acme");
+        world.queue(flow, &[1]);
+        world.run(secs(1), true);
+        grant_all(&mut world);
+        assert_eq!(world.sent.len(), 0, "{matches:?}");
+        world.step(Event::Command(Command::Resume { id }));
+        for _ in 0..10 {
+            grant_all(&mut world);
+            world.run(Nanos::from_millis(100), true);
+        }
+        assert_eq!(world.sent.len(), 1, "{matches:?}");
+    }
 }
 
 /// The ledger grants what was asked for.

@@ -45,6 +45,20 @@ fn after_a_crash_rows_and_position_agree() {
 }
 
 #[test]
+fn what_somebody_waits_for_is_written_at_once() {
+    let scratch = Scratch::new();
+    let record = open_lazy(&scratch.file());
+    // Nothing waits: what comes later is in no hurry.
+    record.hasten();
+    record.settle(vec![receipt(1, State::Delivered)], 30);
+    assert_eq!(record.applied(), 0);
+    record.hasten();
+    assert!(record.wait_applied(30, LONG));
+    record.settle(vec![receipt(2, State::Delivered)], 40);
+    assert_eq!(record.applied(), 30);
+}
+
+#[test]
 fn a_position_never_goes_back() {
     let scratch = Scratch::new();
     let record = open(&scratch.file());
