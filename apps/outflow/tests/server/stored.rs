@@ -35,7 +35,10 @@ fn now(begun: Instant) -> Now {
 fn store(data: &Path, messages: &[(String, String)]) -> Vec<String> {
     let begun = Instant::now();
     let (wakes, woken) = channel();
-    let wake = Arc::new(move || drop(wakes.send(())));
+    let wake = Arc::new(move || {
+        // Whoever has heard enough is gone.
+        let _ = wakes.send(());
+    });
     let (mut store, _) = EmbeddedStore::open(data, Settings::default(), wake).unwrap();
     store.recover(&now(begun));
     let flow = FlowId(0);
