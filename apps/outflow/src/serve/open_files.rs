@@ -8,7 +8,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// All places for connections, and as much for deliveries and the store.
-const WANTED: u64 = 10_000;
+const WANTED: u64 = 16_384;
 
 /// Raises the limit as far as this process may. What there is to say if that is
 /// less than a server needs.
