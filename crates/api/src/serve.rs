@@ -32,7 +32,7 @@ const BUFFER_BYTES_MAX: usize = 64 << 10;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Those who gave way leave when they run next: they are given so many moments,
 /// so that nobody is refused for somebody who is already going.
-const MOMENTS: u32 = 50;
+const MOMENTS: u32 = 20;
 const MOMENT: Duration = Duration::from_millis(1);
 /// How many may wait to be let in.
 const BACKLOG: u32 = 4_096;

@@ -22,7 +22,7 @@ use crate::settings::Settings;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// More than so many that have to leave are given so many moments to do it.
 const LEAVING: usize = 32;
-const MOMENTS: u32 = 50;
+const MOMENTS: u32 = 20;
 const MOMENT: Duration = Duration::from_millis(1);
 /// How many may wait to be let in.
 const BACKLOG: u32 = 4_096;
