@@ -24,7 +24,7 @@ use crate::wire::Wire;
 const READ_BYTES: usize = 16 << 10;
 /// The same of commands: their answers are many times as long, and wait in memory
 /// for who does not read.
-const COMMAND_BYTES: usize = 1 << 10;
+const COMMAND_BYTES: usize = 512;
 /// Messages larger than this are looked at away from the executor, so that
 /// others need not wait for them.
 const LARGE_BYTES: usize = 256 << 10;

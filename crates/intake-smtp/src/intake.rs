@@ -33,7 +33,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// How many may wait to be let in.
 const BACKLOG: u32 = 4_096;
 /// How much of what is said waits in the system for its reader.
-const SEND_BYTES: u32 = 32 << 10;
+const SEND_BYTES: u32 = 8 << 10;
 
 /// Reads the wall clock.
 pub trait Clock: Send + Sync {
