@@ -24,6 +24,7 @@ mod enqueue;
 mod fairness;
 mod figures;
 mod fleet;
+mod hostile;
 mod http;
 mod jobs;
 mod letters;
@@ -171,6 +172,18 @@ enum Bench {
         #[arg(long, default_value_t = 2_000)]
         rate: u32,
     },
+    /// An honest client beside thousands that mean harm.
+    Hostile {
+        /// Hostile clients of each kind.
+        #[arg(long, default_value_t = 4_096)]
+        clients: usize,
+        /// Seconds for each kind, once from many addresses and once from one.
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+        /// Only kinds whose name contains this.
+        #[arg(long)]
+        only: Option<String>,
+    },
     /// Questions about single messages while others flow.
     Reading,
     /// Acquires a second, beside a Lua script in Redis and throttlecrab.
@@ -282,6 +295,15 @@ fn run(bench: Bench) -> io::Result<Option<Value>> {
         })?,
         Bench::Trickle { messages, seconds } => trickle::run(trickle::Plan { messages, seconds })?,
         Bench::Priority { messages, rate } => priority::run(messages, rate)?,
+        Bench::Hostile {
+            clients,
+            seconds,
+            only,
+        } => hostile::run(&hostile::Plan {
+            clients,
+            time: std::time::Duration::from_secs(seconds),
+            only,
+        })?,
         Bench::Reading => reading::run()?,
         Bench::Throttle {
             requests,

@@ -57,6 +57,8 @@ pub struct Server {
     pub address: SocketAddr,
     /// Where it takes mail over SMTP, if it does.
     pub smtp: Option<SocketAddr>,
+    /// Where it takes commands over the Redis protocol, if it does.
+    pub throttle: Option<SocketAddr>,
     pub token: String,
 }
 
@@ -71,14 +73,15 @@ impl Server {
             "" => None,
             text => Some(fs::write(&path, text).map(|()| path)?),
         };
-        let (child, Listens { address, smtp }) = spawn(&data, config.as_deref())?;
+        let (child, listens) = spawn(&data, config.as_deref())?;
         let token = fs::read_to_string(data.join("admin-token"))?;
         let server = Self {
             child,
             config,
             data,
-            address,
-            smtp,
+            address: listens.address,
+            smtp: listens.smtp,
+            throttle: listens.throttle,
             token: token.trim().to_owned(),
         };
         server.wait_ready().await?;
@@ -93,6 +96,7 @@ impl Server {
         let began = Instant::now();
         let (child, listens) = spawn(&self.data, self.config.as_deref())?;
         (self.child, self.address, self.smtp) = (child, listens.address, listens.smtp);
+        self.throttle = listens.throttle;
         self.wait_ready().await?;
         Ok(began.elapsed())
     }
@@ -229,6 +233,7 @@ impl Drop for Server {
 struct Listens {
     address: SocketAddr,
     smtp: Option<SocketAddr>,
+    throttle: Option<SocketAddr>,
 }
 
 fn spawn(data: &Path, config: Option<&Path>) -> io::Result<(Child, Listens)> {
@@ -244,7 +249,7 @@ fn spawn(data: &Path, config: Option<&Path>) -> io::Result<(Child, Listens)> {
     let stdout = child.stdout.take();
     let stdout = stdout.ok_or_else(|| io::Error::other("the server has no output"))?;
     let mut said = String::new();
-    let (mut address, mut smtp) = (None, None);
+    let (mut address, mut smtp, mut throttle) = (None, None, None);
     // It says this when it listens; from then on it says nothing but goodbye,
     // so nobody need go on reading.
     for line in BufReader::new(stdout).lines() {
@@ -252,9 +257,12 @@ fn spawn(data: &Path, config: Option<&Path>) -> io::Result<(Child, Listens)> {
         let url = line.strip_prefix("address").map(str::trim);
         let url = url.and_then(|url| url.strip_prefix("http://"));
         address = address.or_else(|| url?.parse().ok());
-        let mail = line.strip_prefix("smtp").map(str::trim_start);
-        let mail = mail.and_then(|mail| mail.split(' ').next());
-        smtp = smtp.or_else(|| mail?.parse().ok());
+        let beside = |name: &str| {
+            let rest = line.strip_prefix(name).map(str::trim_start);
+            rest.and_then(|rest| rest.split(' ').next())?.parse().ok()
+        };
+        smtp = smtp.or_else(|| beside("smtp"));
+        throttle = throttle.or_else(|| beside("throttle"));
         if line.starts_with("ready") {
             break;
         }
@@ -262,7 +270,14 @@ fn spawn(data: &Path, config: Option<&Path>) -> io::Result<(Child, Listens)> {
         said.push('\n');
     }
     match address {
-        Some(address) => Ok((child, Listens { address, smtp })),
+        Some(address) => Ok((
+            child,
+            Listens {
+                address,
+                smtp,
+                throttle,
+            },
+        )),
         None => {
             let _ = child.kill();
             let _ = child.wait();

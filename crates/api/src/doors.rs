@@ -18,6 +18,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use outflow_connections::places::{self, Places};
 use tokio::sync::Notify;
 
+/// More than so many that have to leave are given a moment to do it.
+const LEAVING: usize = 32;
+
 /// How many connections there may be.
 #[derive(Clone, Copy, Debug)]
 pub struct Caps {
@@ -43,6 +46,7 @@ impl Default for Caps {
 #[derive(Debug)]
 pub struct Doors {
     places: Arc<Places>,
+    places_max: usize,
     spare: Arc<AtomicUsize>,
     spare_max: usize,
 }
@@ -87,6 +91,7 @@ impl Doors {
     pub fn new(caps: Caps) -> Arc<Self> {
         Arc::new(Self {
             places: Places::of(caps.all, caps.each),
+            places_max: caps.all,
             spare: Arc::default(),
             spare_max: caps.spare,
         })
@@ -95,6 +100,12 @@ impl Doors {
     /// How many connections a party has, and how many more it may have now.
     pub fn connections_of(&self, party: &str) -> (u64, u64) {
         self.places.of_party(party)
+    }
+
+    /// Whether so many are about to leave for others that who comes now might
+    /// find no place because of them.
+    pub fn is_crowded(&self) -> bool {
+        self.places.taken() >= self.places_max + LEAVING
     }
 
     /// A place for a connection from this address.

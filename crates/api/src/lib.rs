@@ -61,6 +61,6 @@ pub mod warm_ups;
 
 pub use book::{AccountSink, StartValues};
 pub use events::Events;
-pub use serve::{serve, serve_within};
+pub use serve::{listen, serve, serve_within};
 pub use server::{openapi, router};
 pub use state::{ApiState, Bounds, Clock, Metrics, Parts, Readiness};

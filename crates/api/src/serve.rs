@@ -1,6 +1,7 @@
 //! Connections: accepted, bounded, and ended in an orderly way.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tower::ServiceExt;
 
 use crate::doors::{Caps, Doors};
@@ -29,8 +30,30 @@ const SPARE_TIMEOUT: Duration = Duration::from_secs(5);
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Accepting fails when files run out: wait for some to be closed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Those who gave way leave when they run next: they are given so many moments,
+/// so that nobody is refused for somebody who is already going.
+const MOMENTS: u32 = 20;
+const MOMENT: Duration = Duration::from_millis(1);
+/// How many may wait to be let in.
+const BACKLOG: u32 = 4_096;
+/// How much of what is said waits in the system for its reader.
+const SEND_BYTES: u32 = 128 << 10;
 /// Requests that are being worked on have this long to end.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// Listens with room for a crowd that comes at once: with less, the system drops
+/// who comes last, and they try again a second later.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    // Connections inherit it: whoever does not read has only so much said to them.
+    socket.set_send_buffer_size(SEND_BYTES)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
 
 /// Serves until `shutdown` comes; then lets requests in progress end, for ten
 /// seconds at most. Streams of events end when the state is closed.
@@ -65,6 +88,12 @@ pub async fn serve_within<Io, Secured>(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        for _ in 0..MOMENTS {
+            if !doors.is_crowded() {
+                break;
+            }
+            tokio::time::sleep(MOMENT).await;
+        }
         let Some(place) = doors.admit(from.ip()) else {
             continue;
         };

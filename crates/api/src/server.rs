@@ -129,9 +129,10 @@ pub fn router(state: ApiState) -> Router {
     responses((status = 200, description = "this document", body = serde_json::Value)),
 )]
 async fn openapi_json(State(state): State<ApiState>) -> Response {
+    // Shared: whoever asks for it often and does not read holds no copies.
     let document = state
         .openapi
-        .get_or_init(|| openapi().to_json().unwrap_or_default());
+        .get_or_init(|| openapi().to_json().unwrap_or_default().into());
     let json = [(header::CONTENT_TYPE, "application/json")];
     (json, document.clone()).into_response()
 }

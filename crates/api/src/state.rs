@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::detours::Detours;
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use outflow_connections::places::Places;
 use outflow_core::time::Wall;
 use outflow_ports::control::Control;
@@ -139,7 +140,7 @@ pub struct Inner {
     pub(crate) replays: Replays,
     pub(crate) runbooks: Runbooks,
     pub(crate) warm_ups: WarmUps,
-    pub(crate) openapi: OnceLock<String>,
+    pub(crate) openapi: OnceLock<Bytes>,
     pub(crate) body_memory: Arc<BodyMemory>,
     pub(crate) requests: Semaphore,
     pub(crate) telemetry: Arc<dyn Sink>,

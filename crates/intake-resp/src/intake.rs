@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use outflow_connections::places::{Place, Places};
 use outflow_ports::throttle::Throttling;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -20,6 +20,14 @@ use crate::settings::Settings;
 
 /// How long to wait when the machine cannot take another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// More than so many that have to leave are given so many moments to do it.
+const LEAVING: usize = 32;
+const MOMENTS: u32 = 20;
+const MOMENT: Duration = Duration::from_millis(1);
+/// How many may wait to be let in.
+const BACKLOG: u32 = 4_096;
+/// How much of what is said waits in the system for its reader.
+const SEND_BYTES: u32 = 32 << 10;
 /// What somebody hears who finds no place.
 const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
 
@@ -49,7 +57,7 @@ impl RespIntake {
     /// Begins to listen. Clients can connect, and wait until
     /// [`serve`](Self::serve) runs.
     pub async fn bind(settings: Settings, parts: Parts) -> io::Result<Self> {
-        let listener = TcpListener::bind(settings.listen).await?;
+        let listener = listen(settings.listen)?;
         let places = Places::of(
             settings.connections_max,
             settings.connections_per_address_max,
@@ -96,6 +104,7 @@ impl RespIntake {
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                         continue;
                     };
+                    self.let_out().await;
                     let bell = Arc::new(Notify::new());
                     let rung = Arc::clone(&bell);
                     let ring = Box::new(move || rung.notify_one());
@@ -128,6 +137,18 @@ impl RespIntake {
         }
     }
 
+    /// Those who gave way leave when they run next: gives them a moment, so that
+    /// nobody is refused for somebody who is already going.
+    async fn let_out(&self) {
+        let max = self.house.settings.connections_max;
+        for _ in 0..MOMENTS {
+            if self.places.taken() < max + LEAVING {
+                return;
+            }
+            tokio::time::sleep(MOMENT).await;
+        }
+    }
+
     fn tls(&self) -> Option<Arc<ServerConfig>> {
         self.tls.borrow().clone()
     }
@@ -154,4 +175,18 @@ async fn serve(
             .run()
             .await;
     }
+}
+
+/// Listens with room for a crowd that comes at once: with less, the system drops
+/// who comes last, and they try again a second later.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    // Connections inherit it: whoever does not read has only so much said to them.
+    socket.set_send_buffer_size(SEND_BYTES)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }

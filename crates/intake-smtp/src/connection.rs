@@ -22,6 +22,9 @@ use crate::server::{Handed, Line, Output, Session};
 use crate::wire::Wire;
 
 const READ_BYTES: usize = 16 << 10;
+/// The same of commands: their answers are many times as long, and wait in memory
+/// for who does not read.
+const COMMAND_BYTES: usize = 512;
 /// Messages larger than this are looked at away from the executor, so that
 /// others need not wait for them.
 const LARGE_BYTES: usize = 256 << 10;
@@ -113,6 +116,11 @@ impl Connection {
         deadline: Instant,
         is_told: bool,
     ) -> io::Result<Happening> {
+        let most = match self.session.is_in_data() {
+            true => READ_BYTES,
+            false => COMMAND_BYTES,
+        };
+        let buffer = buffer.get_mut(..most).unwrap_or_default();
         tokio::select! {
             biased;
             read = self.wire.read(buffer) => Ok(Happening::Read(read?)),

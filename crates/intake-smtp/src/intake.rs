@@ -11,7 +11,7 @@ use outflow_core::time::Wall;
 use outflow_ports::hearing::Hearing;
 use outflow_ports::intake::Intake;
 use outflow_ports::naming::Naming;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::rustls::ServerConfig;
@@ -26,6 +26,14 @@ use crate::settings::Settings;
 
 /// How long to wait when the machine cannot take another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// More than so many that have to leave are given so many moments to do it.
+const LEAVING: usize = 32;
+const MOMENTS: u32 = 20;
+const MOMENT: Duration = Duration::from_millis(1);
+/// How many may wait to be let in.
+const BACKLOG: u32 = 4_096;
+/// How much of what is said waits in the system for its reader.
+const SEND_BYTES: u32 = 8 << 10;
 
 /// Reads the wall clock.
 pub trait Clock: Send + Sync {
@@ -79,7 +87,7 @@ impl SmtpIntake {
     /// Begins to listen. Clients can connect, and wait until
     /// [`serve`](Self::serve) runs.
     pub async fn bind(settings: Settings, parts: Parts) -> io::Result<Self> {
-        let listener = TcpListener::bind(settings.listen).await?;
+        let listener = listen(settings.listen)?;
         let room = Room::new(
             settings.connections_max,
             settings.connections_per_address_max,
@@ -128,6 +136,7 @@ impl SmtpIntake {
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, peer)) => {
+                        self.let_out().await;
                         if let Some((connection, bell)) = self.let_in(stream, peer, &is_closing) {
                             connections.spawn(async move {
                                 tokio::select! {
@@ -149,6 +158,19 @@ impl SmtpIntake {
         let all_left = async { while connections.join_next().await.is_some() {} };
         if tokio::time::timeout(grace, all_left).await.is_err() {
             connections.shutdown().await;
+        }
+    }
+
+    /// Those who gave way leave when they run next: gives them a moment, so that
+    /// nobody is refused for somebody who is already going.
+    async fn let_out(&self) {
+        let max = self.house.settings.connections_max;
+        let places = self.house.room.places();
+        for _ in 0..MOMENTS {
+            if places.taken() < max + LEAVING {
+                return;
+            }
+            tokio::time::sleep(MOMENT).await;
         }
     }
 
@@ -178,4 +200,18 @@ impl SmtpIntake {
         let connection = Connection::new(house, place, stream, peer.ip(), closing.clone());
         Some((connection, bell))
     }
+}
+
+/// Listens with room for a crowd that comes at once: with less, the system drops
+/// who comes last, and they try again a second later.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    // Connections inherit it: whoever does not read has only so much said to them.
+    socket.set_send_buffer_size(SEND_BYTES)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }

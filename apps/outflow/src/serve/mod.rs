@@ -5,7 +5,7 @@
 //! force before the first send); the node's ports: [`timed_store`], [`transports`], [`troubles`] and
 //! [`accounts`] with [`relays`] and [`exchangers`], [`resolver`]; what is told:
 //! [`logs`] and [`paced`], [`metrics`], [`health`], [`history`] and [`rates`], [`dns_watch`], [`deliveries`], [`audit_trail`]; [`submission`] (messages
-//! over SMTP); [`returns`] (what comes back); [`throttle`] (limits for others); [`files`], [`memory`], [`tls`], [`unbuilt`].
+//! over SMTP); [`returns`] (what comes back); [`throttle`] (limits for others); [`files`], [`memory`], [`open_files`], [`tls`], [`unbuilt`].
 
 pub mod accounts;
 pub mod audit_trail;
@@ -20,6 +20,7 @@ pub mod history;
 pub mod logs;
 pub mod memory;
 pub mod metrics;
+pub mod open_files;
 pub mod paced;
 pub mod rates;
 pub mod relays;
@@ -73,6 +74,9 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> ExitCode {
         return ExitCode::from(2);
     }
     memory::set_large();
+    if let Some(warning) = open_files::raise() {
+        eprintln!("{warning}");
+    }
     let mut server = match Server::start(&settings, io::stderr()) {
         Ok(server) => server,
         Err(error) => {

@@ -407,8 +407,8 @@ fn bind(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, SocketAd
         setting: "--listen ADDRESS, or server.listen",
         error,
     };
-    let listener = runtime.block_on(TcpListener::bind(address));
-    let listener = listener.map_err(failed)?;
+    let _within = runtime.enter();
+    let listener = outflow_api::listen(address).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok((listener, address))
 }

@@ -27,6 +27,7 @@ mod flow_caps;
 mod flows;
 mod fuzz_corpus;
 mod hidden_limits;
+mod hostile;
 mod kills;
 mod limits;
 mod logins;
@@ -50,12 +51,14 @@ mod recipes;
 #[path = "../../../../crates/ledger-redis/tests/redis/server.rs"]
 mod redis_server;
 mod report;
+mod routes;
 mod runbook;
 mod sessions;
 mod sink;
 #[path = "../../../../crates/transport-smtp/tests/smtp/smtp_sink.rs"]
 mod smtp_sink;
 mod stops;
+mod stored;
 mod submission;
 mod submission_counts;
 mod submitter;

@@ -193,6 +193,15 @@ impl Server {
         Client::new(self.address, &self.token)
     }
 
+    /// A figure of `/proc/PID/status`, in megabytes: `VmRSS`, `VmHWM`.
+    pub fn memory_mb(&self, figure: &str) -> u64 {
+        let path = format!("/proc/{}/status", self.child.0.id());
+        let status = fs::read_to_string(path).unwrap();
+        let line = status.lines().find(|line| line.starts_with(figure));
+        let kb = line.unwrap().split_whitespace().nth(1).unwrap();
+        kb.parse::<u64>().unwrap() / 1_024
+    }
+
     pub fn kill(mut self) {
         self.child.0.kill().unwrap();
         self.child.0.wait().unwrap();

@@ -66,6 +66,15 @@ impl Submitter {
         self.say(&format!("{from}\r\n{field}\r\n\r\nHello!\r\n."), wanted)
     }
 
+    /// Submits a whole message: whatever is said after its data.
+    pub fn submit_whole(&mut self, to: &str, mail: &str) -> io::Result<String> {
+        self.say("MAIL FROM:<a@shop.example>", "250")?;
+        self.say(&format!("RCPT TO:<{to}>"), "250")?;
+        self.say("DATA", "354")?;
+        self.lines.get_mut().write_all(mail.as_bytes())?;
+        self.say("\r\n.", "")
+    }
+
     fn say(&mut self, line: &str, wanted: &str) -> io::Result<String> {
         let bytes = format!("{line}\r\n");
         self.lines.get_mut().write_all(bytes.as_bytes())?;
