@@ -66,6 +66,12 @@ impl Holds {
         self.ends_at = ends_at;
     }
 
+    /// What flies flies on; nothing more starts before the ledger says how many
+    /// are held now.
+    pub const fn start_none(&mut self) {
+        self.slots = 0;
+    }
+
     /// Whether a fresh one would know as much.
     pub fn is_idle(&self, now: &Now) -> bool {
         self.in_use == 0 && self.slots(now) == 0

@@ -382,7 +382,9 @@ impl Limit {
                     self.reconfigure_account(now, &spec);
                 }
             }
-            // Fewer slots are granted when they are next asked for.
+            // How fewer are divided among the nodes, the ledger says when they
+            // are next asked for.
+            Source::Held(holds) if spec.capacity() < self.spec.capacity() => holds.start_none(),
             Source::Held(_) => {}
         }
         let was_held = matches!(self.source, Source::Held(_));

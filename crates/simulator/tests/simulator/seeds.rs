@@ -9,6 +9,18 @@ use outflow_simulator::simulate::run;
 /// Seeds of wide worlds on the real store, and what they found.
 const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
     (
+        1_121_016,
+        "the checker wanted a node to know of the tenants that wait at others",
+    ),
+    (
+        1_200_032,
+        "the checker wanted a node to know of the tenants that wait at others",
+    ),
+    (
+        1_004_778,
+        "the checker wanted a node to know of the tenants that wait at others",
+    ),
+    (
         1_004_878,
         "what a message had paid for a turn stayed behind at a gate that was shut",
     ),
@@ -37,6 +49,14 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
         "an account connected to a destination only with tokens, and leased them only once connected",
     ),
     (1_110_810, "the same, and another world"),
+    (
+        1_110_628,
+        "the checker wanted a node to know of the tenants that wait at others",
+    ),
+    (
+        1_004_659,
+        "the checker wanted a node to know of the tenants that wait at others",
+    ),
     (
         1_130_192,
         "what a message had paid for a turn stayed behind at a gate that was shut",

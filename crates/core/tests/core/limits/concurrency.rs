@@ -1,6 +1,7 @@
 //! At most `slots` in flight.
 
-use outflow_core::limit::{LimitSpec, Need, Until};
+use outflow_core::limit::spec::Headroom;
+use outflow_core::limit::{Limit, LimitSpec, Need, Until};
 use proptest::prelude::*;
 
 use super::{at, cases, full, try_take, until_is_exact};
@@ -59,4 +60,28 @@ proptest! {
             prop_assert_eq!(limit.is_idle(&at(0)), held.is_empty());
         }
     }
+}
+
+/// A fleet's slots: how many fewer a node may hold, its ledger says. Until then
+/// nothing starts, whatever it held before.
+#[test]
+fn fewer_slots_of_a_fleet_count_at_once() {
+    let now = at(0);
+    let mut limit = Limit::leased(LimitSpec::Concurrency { slots: 12 }, Headroom::default());
+    limit.hold(12, at(3_000).mono);
+    for _ in 0..10 {
+        assert!(try_take(&mut limit, &now, 1));
+    }
+    limit.reconfigure(&now, LimitSpec::Concurrency { slots: 5 });
+    limit.release(1);
+    assert!(!try_take(&mut limit, &now, 1), "nine are in flight");
+    limit.hold(5, at(3_000).mono);
+    assert!(!try_take(&mut limit, &now, 1), "nine are in flight");
+    for _ in 0..5 {
+        limit.release(1);
+    }
+    assert!(try_take(&mut limit, &now, 1), "four were");
+    assert!(!try_take(&mut limit, &now, 1));
+    limit.reconfigure(&now, LimitSpec::Concurrency { slots: 9 });
+    assert!(!try_take(&mut limit, &now, 1), "more are not held yet");
 }
