@@ -114,18 +114,10 @@ impl Schedule {
         earned.max().unwrap_or(0)
     }
 
-    /// Whether a turn here goes on with what the flow paid for one elsewhere. It
-    /// must not stay behind where its turn comes in order: it would have to be
-    /// earned again at the place from which it came.
-    pub(super) fn goes_on_by_credit(&self, id: PlaceId, flow: FlowId) -> bool {
-        self.entry(flow).carried && self.has_credit(id, flow)
-    }
-
     /// Pays for a turn out of order.
     pub(super) fn pay_credit(&mut self, id: PlaceId, flow: FlowId) {
         let entry = self.entry_mut(flow);
         entry.by_credit = true;
-        entry.carried = false;
         let (class, price) = (entry.class, price(entry.cost));
         let queue = self.place_mut(id).class_mut(class);
         queue.credit = queue.credit.saturating_sub(price);
@@ -139,7 +131,6 @@ impl Schedule {
         if !std::mem::take(&mut entry.by_credit) {
             return;
         }
-        entry.carried = true;
         let (class, price) = (entry.class, price(entry.cost));
         let id = entry.stop(stop).place;
         let queue = self.place_mut(id).class_mut(class);

@@ -37,8 +37,6 @@ pub(super) struct Entry {
     pub fresh: bool,
     /// Whether its turn came from the share kept for lower classes.
     pub by_credit: bool,
-    /// Whether what it paid for such a turn went along to where it stands.
-    pub carried: bool,
     /// Whether it must not be placed for now.
     pub parked: bool,
     /// Whether its cost is in `soft` of its places.

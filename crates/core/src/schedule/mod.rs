@@ -177,7 +177,6 @@ impl Schedule {
             standing: Standing::Idle,
             fresh: true,
             by_credit: false,
-            carried: false,
             parked: false,
             soft: false,
             claims: 0,

@@ -21,14 +21,6 @@ const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
         "the checker wanted a node to know of the tenants that wait at others",
     ),
     (
-        1_004_878,
-        "what a message had paid for a turn stayed behind at a gate that was shut",
-    ),
-    (
-        1_130_192,
-        "what a message had paid for a turn stayed behind at a gate that was shut",
-    ),
-    (
         2_000_000,
         "messages were written in front of the name of their flow, and nobody was told of them",
     ),
@@ -56,10 +48,6 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
     (
         1_004_659,
         "the checker wanted a node to know of the tenants that wait at others",
-    ),
-    (
-        1_130_192,
-        "what a message had paid for a turn stayed behind at a gate that was shut",
     ),
     (
         1_120_010,
