@@ -43,6 +43,7 @@ fn heal(game: &mut Game) {
 /// Every third time a process is killed before, and what the next one does may
 /// be lost with what the first one left in the machine's memory.
 #[test]
+#[expect(clippy::print_stderr, reason = "what was tried is told")]
 fn the_power_goes_again_and_again() {
     let number = |name, usual| std::env::var(name).map_or(usual, |it| it.parse().unwrap());
     let losses: u64 = number("OUTFLOW_POWER_LOSSES", LOSSES);

@@ -286,6 +286,7 @@ fn try_one(
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "what was tried is told")]
 fn every_harm_to_every_file_is_told() {
     let number = |name, usual| std::env::var(name).map_or(usual, |it| it.parse().unwrap());
     let flips = number("OUTFLOW_HARM_FLIPS", FLIPS);
