@@ -126,9 +126,21 @@ impl Schedule {
     /// A turn by credit that another stop did not let through was not used:
     /// what was paid for it goes along. Else a lower class would have to earn
     /// each stop anew, and get its share only once in as many turns.
-    pub(super) fn carry_credit(&mut self, flow: FlowId, stop: u8) {
+    ///
+    /// Two stops each of which lets it pass by credit alone would send it to and
+    /// fro for ever. So it is carried past each stop once at an instant; then it
+    /// is used up.
+    pub(super) fn carry_credit(&mut self, now: &Now, flow: FlowId, stop: u8) {
         let entry = self.entry_mut(flow);
         if !std::mem::take(&mut entry.by_credit) {
+            return;
+        }
+        let times = match entry.carried {
+            (at, times) if at == now.mono => times.saturating_add(1),
+            _ => 1,
+        };
+        entry.carried = (now.mono, times);
+        if usize::from(times) > entry.stops.len() {
             return;
         }
         let (class, price) = (entry.class, price(entry.cost));

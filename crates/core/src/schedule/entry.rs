@@ -37,6 +37,9 @@ pub(super) struct Entry {
     pub fresh: bool,
     /// Whether its turn came from the share kept for lower classes.
     pub by_credit: bool,
+    /// When it last took what it paid for such a turn to another place, and how
+    /// often at that instant.
+    pub carried: (Mono, u8),
     /// Whether it must not be placed for now.
     pub parked: bool,
     /// Whether its cost is in `soft` of its places.

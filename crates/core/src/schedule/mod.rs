@@ -177,6 +177,7 @@ impl Schedule {
             standing: Standing::Idle,
             fresh: true,
             by_credit: false,
+            carried: (Mono(0), 0),
             parked: false,
             soft: false,
             claims: 0,

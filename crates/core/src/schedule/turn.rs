@@ -175,7 +175,7 @@ impl Schedule {
         let entry = self.entry_mut(flow);
         entry.hops = entry.hops.saturating_add(1);
         self.enter_queue(now.mono, flow, stop);
-        self.carry_credit(flow, stop);
+        self.carry_credit(now, flow, stop);
     }
 
     /// Sends a booked flow that lacks nothing, or books it where it lacks most.
@@ -192,7 +192,7 @@ impl Schedule {
             self.send_on(now, flow, stop);
         } else {
             self.enter_book(now.mono, flow, stop);
-            self.carry_credit(flow, stop);
+            self.carry_credit(now, flow, stop);
         }
     }
 

@@ -9,6 +9,10 @@ use outflow_simulator::simulate::run;
 /// Seeds of wide worlds on the real store, and what they found.
 const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
     (
+        2_301_581,
+        "a flow went to and fro between two stops by credit, for ever",
+    ),
+    (
         1_121_016,
         "the checker wanted a node to know of the tenants that wait at others",
     ),
