@@ -6,6 +6,8 @@
 //! when it opens for the next class. An owner is open if the largest cost that
 //! waits in its pool fits, so that light messages do not starve heavy ones.
 
+mod fed;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -413,25 +415,6 @@ impl AccountLimits {
         Some(owner)
     }
 
-    /// The next limit that spends granted tokens and needs a look.
-    pub fn pop_hungry(&mut self) -> Option<AccountLimitId> {
-        let id = self.hungry.pop()?;
-        if let Some(entry) = self.get_mut(id) {
-            entry.hungry = false;
-        }
-        Some(id)
-    }
-
-    /// Puts a limit on the list to be looked at, if it is fed at all.
-    pub fn note_fed(&mut self, id: AccountLimitId) {
-        if let Some(entry) = self.get_mut(id)
-            && entry.feed.is_some()
-            && !std::mem::replace(&mut entry.hungry, true)
-        {
-            self.hungry.push(id);
-        }
-    }
-
     /// Looks at the owners of a limit again at this time.
     pub fn wake_at(&mut self, id: AccountLimitId, at: Mono) {
         let owners = self
@@ -475,15 +458,6 @@ impl AccountLimits {
         self.changed
             .extend(entry.iter().flat_map(|entry| &entry.owners));
         self.note_fed(id);
-    }
-
-    /// Puts all fed limits of an owner on the list to be looked at.
-    pub fn note_hungry(&mut self, owner: Owner) {
-        let mut at = 0;
-        while let Some(&id) = self.owners.get(&owner).and_then(|it| it.limits.get(at)) {
-            self.note_fed(id);
-            at += 1;
-        }
     }
 
     /// When the next owner wants a look.

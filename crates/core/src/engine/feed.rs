@@ -11,10 +11,12 @@ mod away;
 mod back;
 mod share;
 mod slots;
+mod unused;
 
 use std::sync::Arc;
 
 use self::share::Share;
+use self::unused::Unused;
 use super::action::{Action, Alert, LeaseRequest, Record};
 use super::appends::Appends;
 use super::event::LeaseAnswer;
@@ -101,6 +103,7 @@ pub(crate) struct Feed {
     taken: u32,
     use_per_request: u32,
     share: Share,
+    unused: Unused,
     /// Slots that the ledger counts for this node.
     counted: u32,
     away: bool,
@@ -156,6 +159,7 @@ impl Feed {
             taken: 0,
             use_per_request: 0,
             share: Share::default(),
+            unused: Unused::default(),
             counted: 0,
             away: false,
         }
@@ -183,6 +187,11 @@ impl Feed {
     pub fn may_ask_for(&self, now: Mono, class: Class) -> bool {
         self.refused
             .is_none_or(|(refused, until)| class < refused || until <= now)
+    }
+
+    /// Something was opened that can use tokens: they are not left to others.
+    pub fn expect_use(&mut self) {
+        self.unused.expect_use();
     }
 
     /// Numbers its requests after those of another limit, whose answers may
@@ -213,6 +222,9 @@ impl Feed {
     /// Notes that tokens were taken.
     pub fn note_taken(&mut self, now: Mono, cost: u32) {
         self.taken = self.taken.saturating_add(cost);
+        if cost > 0 {
+            self.unused.expect_use();
+        }
         self.share.note(now, cost);
     }
 
@@ -271,6 +283,11 @@ impl Feed {
             // Enough for now; what lapses unused must be asked for again.
             let lapses_at = limit.lapses_at(now).unwrap_or(Mono::NEVER);
             return lapses_at.min(kept_until);
+        }
+        // What one node cannot use would be lost to those that can.
+        let leaves = matches!(id, LimitId::Account(_)) && !demand.out_of_turn;
+        if leaves && let Some(at) = self.unused.leaves_until(now.mono, self.life) {
+            return at.min(kept_until);
         }
         self.use_per_request = (self.use_per_request + self.taken).div_ceil(2);
         self.taken = 0;
@@ -386,6 +403,7 @@ impl Feed {
                 if asked.is_trustworthy(now, life) {
                     let (usable_from, ends_at) = (asked.at + wait, asked.at + life);
                     self.leased = Some((class, ends_at));
+                    self.unused.leased(ends_at);
                     limit.grant(
                         now,
                         Grant {

@@ -226,12 +226,12 @@ impl Desk {
 
     /// An account opens a session for a lane: from now on it can use tokens.
     pub(super) fn note_opening(&mut self, id: AccountId, lane: LaneId) {
-        self.limits.note_hungry(Owner::Account(id));
+        self.limits.expect_use(Owner::Account(id));
         if self.limits.has_pairs() {
             let (pool, to) = (self.lane(lane).pool, self.lane(lane).destination.clone());
             let lanes: Vec<LaneId> = self.lanes_to(pool, &to).collect();
             for lane in lanes {
-                self.limits.note_hungry(Owner::Pair(id, lane));
+                self.limits.expect_use(Owner::Pair(id, lane));
             }
         }
     }

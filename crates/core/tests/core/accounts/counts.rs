@@ -169,14 +169,14 @@ fn tokens_are_leased_for_messages_that_have_a_session() {
     let asked = world.leases.len();
     assert_eq!(asked, 1, "they come while the connection is opened");
     world.step(Event::SessionClosed { session: opened });
-    grant_all(&mut world);
+    world.grant_all();
     world.run(Nanos::from_millis(900), false);
     assert_eq!(world.opened.len(), 1, "it backs off");
     assert!(world.leases.is_empty(), "they would lapse here unused");
     world.connects = true;
     for _ in 0..10 {
         world.run(Nanos::from_millis(100), false);
-        grant_all(&mut world);
+        world.grant_all();
     }
     assert_eq!((world.opened.len(), world.sent.len()), (2, 1));
 }
@@ -203,7 +203,7 @@ fn tokens_of_an_account_at_a_destination_are_leased_before_it_connects() {
     let go_on = |world: &mut World, steps: u32| {
         for _ in 0..steps {
             world.run(Nanos::from_millis(100), true);
-            grant_all(world);
+            world.grant_all();
         }
     };
     // The far end closes the connection while there are no tokens left.
@@ -222,7 +222,7 @@ fn tokens_of_an_account_at_a_destination_are_leased_before_it_connects() {
     }
     let (_, session) = *world.opened.last().unwrap();
     world.step(Event::SessionClosed { session });
-    grant_all(&mut world);
+    world.grant_all();
     world.run(Nanos::from_millis(900), false);
     assert_eq!(world.opened.len(), 4, "it backs off");
     assert!(world.leases.is_empty(), "they would lapse here unused");
@@ -261,30 +261,14 @@ fn a_pause_that_is_lifted_has_tokens_leased_again() {
         let flow = world.flow("google", "acme");
         world.queue(flow, &[1]);
         world.run(secs(1), true);
-        grant_all(&mut world);
+        world.grant_all();
         assert_eq!(world.sent.len(), 0, "{matches:?}");
         world.step(Event::Command(Command::Resume { id }));
         for _ in 0..10 {
-            grant_all(&mut world);
+            world.grant_all();
             world.run(Nanos::from_millis(100), true);
         }
         assert_eq!(world.sent.len(), 1, "{matches:?}");
-    }
-}
-
-/// The ledger grants what was asked for.
-fn grant_all(world: &mut World) {
-    while let Some(request) = world.leases.pop() {
-        let answer = LeaseAnswer::Leased {
-            tokens: request.at_least,
-            life: Nanos::from_millis(100),
-            wait: secs(0),
-            spacing: secs(0),
-            receipt: Receipt::default(),
-            owed: Default::default(),
-        };
-        let (limit, no) = (request.limit, request.no);
-        world.step(Event::Granted { limit, no, answer });
     }
 }
 
