@@ -6,5 +6,6 @@ mod counts;
 mod lend;
 mod serving;
 mod sessions;
+mod unused;
 mod welcome;
 pub mod world;
