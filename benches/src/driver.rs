@@ -1,5 +1,7 @@
 //! Drives an engine without a world: the queue is endless or a count, replies
-//! come at once, the disk is never slow.
+//! come at once, the disk is never slow. Records are committed in groups, as the
+//! store commits them: what was written while others were answered, 512 records
+//! at most.
 
 use std::collections::VecDeque;
 
@@ -9,11 +11,14 @@ use outflow_core::engine::event::Event;
 use outflow_core::engine::{Engine, Settings, Start};
 use outflow_core::entropy::Entropy;
 use outflow_core::flow::FlowKey;
-use outflow_core::handle::FlowId;
+use outflow_core::handle::{AppendNo, FlowId};
 use outflow_core::message::{Head, Seq};
 use outflow_core::policy::set::Policies;
 use outflow_core::reply::{Reply, Stage};
 use outflow_core::time::{Mono, NANOS_PER_SECOND, Nanos, Now, Wall};
+
+/// Records of one commit, as in the store.
+const GROUP_MAX: u32 = 512;
 
 /// An engine with a queue that exists only as numbers.
 pub struct Driver {
@@ -26,6 +31,9 @@ pub struct Driver {
     seqs: u64,
     actions: Vec<Action>,
     events: VecDeque<Event>,
+    /// The last record that is written and not committed, and how many there are.
+    written: Option<AppendNo>,
+    uncommitted: u32,
 }
 
 impl Driver {
@@ -43,6 +51,8 @@ impl Driver {
             seqs: 0,
             actions: Vec::new(),
             events: VecDeque::new(),
+            written: None,
+            uncommitted: 0,
         };
         driver.events.push_back(Event::AccountChanged {
             account: Box::new(account),
@@ -70,6 +80,9 @@ impl Driver {
     /// Handles all that is to be handled now.
     pub fn settle(&mut self) {
         loop {
+            if self.events.is_empty() || self.uncommitted >= GROUP_MAX {
+                self.commit();
+            }
             let event = match self.events.pop_front() {
                 Some(event) => event,
                 None if self.engine.next_wake() <= self.now.mono => Event::Woke,
@@ -98,8 +111,15 @@ impl Driver {
         true
     }
 
+    /// What was written becomes durable, in one commit.
+    fn commit(&mut self) {
+        self.uncommitted = 0;
+        if let Some(through) = self.written.take() {
+            self.events.push_back(Event::Committed { through });
+        }
+    }
+
     fn carry_out(&mut self) {
-        let mut written = None;
         for action in self.actions.drain(..) {
             match action {
                 Action::Page { flow, max } => {
@@ -116,7 +136,8 @@ impl Driver {
                     if let Record::Settlement { .. } = record {
                         self.delivered += 1;
                     }
-                    written = Some(no);
+                    self.written = Some(no);
+                    self.uncommitted += 1;
                 }
                 Action::Deliver(delivery) => self.events.push_back(Event::Replied {
                     permit: delivery.permit,
@@ -136,10 +157,6 @@ impl Driver {
                 | Action::Resolve { .. }
                 | Action::Alert { .. } => {}
             }
-        }
-        // Everything that one step wrote is one commit.
-        if let Some(through) = written {
-            self.events.push_back(Event::Committed { through });
         }
     }
 }
