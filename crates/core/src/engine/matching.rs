@@ -97,7 +97,7 @@ impl Engine {
     fn close_in(&mut self, now: &Now, id: PoolId) -> bool {
         let counter = &mut self.counter;
         let mut any = false;
-        while let Some(session) = counter.desk.pool_mut(id).next_close() {
+        while let Some(session) = counter.desk.next_close(id) {
             any = true;
             // Closing is not answered: the transport says goodbye in its own
             // time, and a slot that waited for an answer could be lost. That

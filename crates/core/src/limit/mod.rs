@@ -335,6 +335,9 @@ impl Limit {
         let Source::Owned(algorithm) = &self.source else {
             return Need::ZERO;
         };
+        if self.headroom.above(class) == 0 {
+            return Need::ZERO;
+        }
         match algorithm {
             Algorithm::TokenBucket(_) => {
                 let kept = self.kept(class, cost_max.saturating_mul(2));

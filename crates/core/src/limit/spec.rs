@@ -241,7 +241,12 @@ pub struct Headroom(pub [u16; 4]);
 impl Headroom {
     /// The shares kept for the classes above `class` together, in thousandths.
     pub fn above(&self, class: Class) -> u64 {
-        let shares = self.0.iter().take(class.index());
-        shares.map(|share| u64::from(*share)).sum()
+        let [critical, high, normal, _] = self.0.map(u64::from);
+        match class {
+            Class::Critical => 0,
+            Class::High => critical,
+            Class::Normal => critical + high,
+            Class::Low => critical + high + normal,
+        }
     }
 }

@@ -36,6 +36,11 @@ enum Search {
 }
 
 impl Pool {
+    /// Whether a search for a session to open is due.
+    pub fn may_open(&self) -> bool {
+        !self.connecting.is_empty() || !self.freed.is_empty() || !self.began_to_wait.is_empty()
+    }
+
     /// The next session to open. Answer with [`Pool::session_ready`] or
     /// [`Pool::session_failed`]; tell [`Pool::set_room`] what the connection
     /// rate says now before asking again.

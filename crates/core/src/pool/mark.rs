@@ -77,6 +77,11 @@ impl Marks {
         self.cols.clear();
     }
 
+    /// Whether no search is due.
+    pub fn is_empty(&self) -> bool {
+        self.rows.order.is_empty() && self.cols.order.is_empty()
+    }
+
     /// Whether a search is due for a column.
     pub fn has_col(&self, col: Col) -> bool {
         self.cols.members.contains(col.0)

@@ -82,9 +82,12 @@ impl Pace {
             .is_some_and(|at| now.since(at) <= CRITICAL_MEMORY)
     }
 
-    /// A message left.
-    fn count(&mut self, now: Mono, step: Step) {
-        if now.since(self.left_at).0 >= step.length.0 / CLOSE {
+    /// A message left. The step is worked out only where it decides.
+    fn count(&mut self, now: Mono, step: impl FnOnce() -> Step) {
+        let gap = now.since(self.left_at);
+        let is_new = gap.0 >= STEP_MIN.0 / CLOSE
+            && (gap.0 >= STEP_MAX.0 / CLOSE || gap.0 >= step().length.0 / CLOSE);
+        if is_new {
             self.left_at = now;
             self.left = 0;
         }
@@ -108,14 +111,17 @@ impl Pace {
 impl Pool {
     /// A message of this class took a session of the lane.
     pub(super) fn pace_taken(&mut self, now: Mono, col: Col, class: Class) {
-        let step = self.step(col);
-        let pace = &mut self.lane_mut(col).pace;
-        pace.count(now, step);
+        let mut pace = self.lane(col).pace;
+        pace.count(now, || self.step(col));
         if class == Class::Critical {
             pace.critical_at = Some(now);
+        }
+        self.lane_mut(col).pace = pace;
+        if class == Class::Critical || !pace.spacing {
             return;
         }
-        if !pace.spacing || !pace.is_close(now, step) {
+        let step = self.step(col);
+        if !pace.is_close(now, step) {
             return;
         }
         if self.has_able(col, class, 1) {
@@ -171,9 +177,9 @@ mod tests {
         assert_eq!(step.messages, 2);
         let mut pace = Pace::default();
         let now = Mono(0) + Nanos::from_secs(5);
-        pace.count(now, step);
+        pace.count(now, || step);
         assert!(!pace.is_close(now, step), "two may leave at once");
-        pace.count(now, step);
+        pace.count(now, || step);
         assert!(pace.is_close(now, step));
         assert!(!pace.is_close(now + step.length, step));
         assert_eq!(pace.space(step), now + step.length);

@@ -109,12 +109,6 @@ impl Pool {
         let supply = account.supply_now();
         let before = std::mem::replace(&mut account.supply, supply);
         let slots = account.is_slots();
-        let (room, full) = (account.has_room(), account.is_full());
-        let hungry = room && account.is_hungry();
-        let at_cap = account.at_cap();
-        let was_at_cap = std::mem::replace(&mut account.was_at_cap, at_cap);
-        let cap_gained = at_cap && !was_at_cap;
-        let take_is_timed = account.take_at != Mono::NEVER;
         if supply != before {
             self.supply.flip(row.0, supply.differing(before));
             let gained = supply.minus(before);
@@ -125,6 +119,16 @@ impl Pool {
         if slots {
             return;
         }
+        let account = self
+            .accounts
+            .get_mut(row.index())
+            .expect("a row is an account");
+        let (room, full) = (account.has_room(), account.is_full());
+        let hungry = room && account.is_hungry();
+        let at_cap = account.at_cap();
+        let was_at_cap = std::mem::replace(&mut account.was_at_cap, at_cap);
+        let cap_gained = at_cap && !was_at_cap;
+        let take_is_timed = account.take_at != Mono::NEVER;
         let room_gained = self.room.set(row.0, room) && room;
         let hungry_gained = self.hungry.set(row.0, hungry) && hungry;
         let full_gained = self.full.set(row.0, full) && full;

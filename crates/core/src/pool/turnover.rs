@@ -157,6 +157,11 @@ impl Pool {
         }
     }
 
+    /// Whether sessions are to be closed.
+    pub fn is_closing(&self) -> bool {
+        !self.closing.is_empty()
+    }
+
     /// The next session to close. Answer with [`Pool::session_closed`].
     pub fn next_close(&mut self) -> Option<SessionId> {
         while let Some(id) = self.closing.pop_front() {

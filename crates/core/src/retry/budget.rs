@@ -136,6 +136,9 @@ impl RetryBudget {
 
     /// Forgets what has lapsed and adds what has accrued.
     fn advance(&mut self, now: Mono) {
+        if now <= self.floor_since {
+            return;
+        }
         let slot = slot_of(now).max(self.slot);
         for lapsed in (self.slot + 1..=slot).rev().take(SLOTS as usize) {
             if let Some(units) = self.earned.get_mut(place(lapsed)) {

@@ -154,11 +154,13 @@ impl Schedule {
         let (class, cost) = (entry.class, u64::from(entry.cost));
         for index in entry.stop_indices() {
             let id = self.entry(flow).stop(index).place;
-            let queue = self.place_mut(id).class_mut(class);
+            let place = self.place_mut(id);
             if add {
-                queue.soft += cost;
+                place.soft_all += cost;
+                place.class_mut(class).soft += cost;
             } else {
-                queue.soft -= cost;
+                place.soft_all -= cost;
+                place.class_mut(class).soft -= cost;
             }
             if self.place(id).is_wanted() {
                 self.mark(id);

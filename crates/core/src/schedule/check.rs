@@ -42,6 +42,8 @@ impl Schedule {
             let claimed: u64 = place.claims.iter().map(|it| u64::from(it.cost)).sum();
             if claimed != count.claimed
                 || soft != count.soft
+                || place.soft_all != soft.iter().sum::<u64>()
+                || u64::from(place.waiting) != count.waiting
                 || booked != count.booked
                 || waiting != count.waiting
             {

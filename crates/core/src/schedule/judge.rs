@@ -35,9 +35,10 @@ impl Schedule {
         if by_credit {
             return Ask::bare(claimed + u64::from(cost));
         }
+        let floor = place.floor(now, class);
         // Where nobody can come from elsewhere everything may be used.
         let reserve = if place.is_cheap(cost) && self.others_may_come(id, flow) {
-            place.reserve(now, class)
+            place.reserve(class, floor)
         } else {
             Need::ZERO
         };
@@ -46,7 +47,7 @@ impl Schedule {
             ahead: place.ahead(class),
             reserve,
         };
-        place.ask(now, class, cost, before)
+        place.ask(cost, before, floor)
     }
 
     /// `y`: what must be available so that a newcomer of this class and cost
@@ -58,7 +59,7 @@ impl Schedule {
             ahead: place.ahead(class),
             reserve: Need::ZERO,
         };
-        place.ask(now, class, cost, before)
+        place.ask(cost, before, place.floor(now, class))
     }
 
     /// Whether no further turn may be out at a costly place. Claims of less
@@ -105,7 +106,7 @@ impl Schedule {
             ahead: place.soft_above(entry.class) + before_it,
             reserve: Need::ZERO,
         };
-        place.ask(now, entry.class, entry.cost, before)
+        place.ask(entry.cost, before, place.floor(now, entry.class))
     }
 
     /// The claims at a place that a flow must respect; not its own, since it
@@ -168,6 +169,16 @@ impl Schedule {
         let entry = self.entry(flow);
         entry.stops.iter().all(|stop| {
             let place = self.place(stop.place);
+            // The way of most messages: nobody else is about.
+            if place.is_quiet() && (entry.fresh || !self.others_may_come(stop.place, flow)) {
+                return match place.holder {
+                    Holder::Gate(lane) => outlet.gate_open(lane, entry.class, entry.cost),
+                    Holder::Limit(_) => {
+                        let ask = place.ask_alone(now, entry.class, entry.cost);
+                        place.fits(now, entry.class, ask)
+                    }
+                };
+            }
             if place.has_waiters_from(entry.class) {
                 return false;
             }

@@ -48,8 +48,8 @@ pub(super) struct Claim {
 pub(super) struct Ask {
     /// What it takes, and what is spoken for before it.
     pub need: Need,
-    /// Whether the tokens kept for higher classes must be left.
-    pub leaves_floor: bool,
+    /// The tokens kept for higher classes now, which must be left.
+    pub floor: Option<Need>,
 }
 
 impl Ask {
@@ -57,7 +57,7 @@ impl Ask {
     pub(super) fn bare(tokens: u64) -> Self {
         Self {
             need: Need(tokens.saturating_mul(1_000)),
-            leaves_floor: false,
+            floor: None,
         }
     }
 }
@@ -151,6 +151,8 @@ pub struct Place {
     pub(super) active: u32,
     /// How many of them wait here.
     pub(super) waiting: u32,
+    /// Costs of all booked flows that need this place, of all classes.
+    pub(super) soft_all: u64,
     /// The largest cost seen here.
     pub(super) cost_max: u32,
     /// When the place wants to be looked at again.
@@ -198,6 +200,7 @@ impl Place {
             pacer: pacer_of(shape),
             active: 0,
             waiting: 0,
+            soft_all: 0,
             cost_max: 1,
             timer: Mono::NEVER,
             marked: false,
@@ -266,6 +269,11 @@ impl Place {
     pub(super) fn claimed_from(&self, class: Class) -> u64 {
         let claims = self.claims.iter().filter(|claim| claim.class <= class);
         claims.map(|claim| u64::from(claim.cost)).sum()
+    }
+
+    /// Whether nobody waits here, is booked for it or holds any of it.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.waiting == 0 && self.soft_all == 0 && self.claims.is_empty()
     }
 
     /// Whether anybody waits or is booked here.
@@ -340,28 +348,35 @@ impl Place {
         }
     }
 
-    /// What must be available so that a flow of this class and cost takes
-    /// nothing from `before`, those that come before it, nor from those who
-    /// hold `claimed`. A full place is asked for no more than it holds: what
+    /// What must be available so that a flow of this cost takes nothing from
+    /// those that come `before` it, and leaves the `floor` of its class. A full place is asked for no more than it holds: what
     /// accrues there is lost, and who is booked for it stands elsewhere.
-    pub(super) fn ask(&self, now: &Now, class: Class, cost: u32, before: Spoken) -> Ask {
+    pub(super) fn ask(&self, cost: u32, before: Spoken, floor: Need) -> Ask {
         let least = before.claimed + u64::from(cost);
         let wanted =
             Need(least.saturating_add(before.ahead).saturating_mul(1_000)) + before.reserve;
-        let most = Need::whole(self.shape.capacity).minus(self.floor(now, class));
+        let most = Need::whole(self.shape.capacity).minus(floor);
         Ask {
             need: wanted.min(most.max(Need(least.saturating_mul(1_000)))),
-            leaves_floor: true,
+            floor: Some(floor),
+        }
+    }
+
+    /// The same for a flow with nobody before it.
+    pub(super) fn ask_alone(&self, now: &Now, class: Class, cost: u32) -> Ask {
+        Ask {
+            need: Need(u64::from(cost) * 1_000),
+            floor: Some(self.floor(now, class)),
         }
     }
 
     /// `R`: what waiters of this place leave for flows that come from another.
-    pub(super) fn reserve(&self, now: &Now, class: Class) -> Need {
+    pub(super) fn reserve(&self, class: Class, floor: Need) -> Need {
         let queue = self.class(class);
         if self.is_leased() || (queue.nodes.len() == 1 && self.has_demand_below(class)) {
             return Need::ZERO;
         }
-        let burst = Need::whole(self.shape.capacity).minus(self.floor(now, class));
+        let burst = Need::whole(self.shape.capacity).minus(floor);
         let cost = Need::whole(self.cost_max);
         let spare = burst.minus(cost).0;
         if burst.0 >= 3 * cost.0 {
@@ -379,7 +394,7 @@ impl Place {
         };
         let plenty = Ask {
             need: Need(u64::from(self.shape.capacity) * 1_000 / PACED_BELOW),
-            leaves_floor: false,
+            floor: None,
         };
         match pacer.until(now.mono, Need::whole(cost)) {
             Until::At(at) => match self.until(now, class, plenty) {
@@ -397,10 +412,7 @@ impl Place {
 
     /// Whether what is asked for is there: [`Place::until`] says when.
     pub(super) fn fits(&self, now: &Now, class: Class, ask: Ask) -> bool {
-        let floor = match ask.leaves_floor {
-            true => self.floor(now, class),
-            false => Need::ZERO,
-        };
+        let floor = ask.floor.unwrap_or(Need::ZERO);
         match &self.holder {
             Holder::Limit(limit) => limit.fits_above(now, class, ask.need, floor),
             Holder::Gate(_) => false,
@@ -410,7 +422,7 @@ impl Place {
     /// When what is asked for is there. The floor may sink meanwhile.
     pub(super) fn until(&self, now: &Now, class: Class, ask: Ask) -> Until {
         match &self.holder {
-            Holder::Limit(limit) if ask.leaves_floor => {
+            Holder::Limit(limit) if ask.floor.is_some() => {
                 limit.until_above_floor(now, class, ask.need, self.cost_max)
             }
             Holder::Limit(limit) => limit.until(now, class, ask.need),

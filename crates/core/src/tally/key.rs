@@ -133,14 +133,18 @@ impl Tally {
     /// Another slot of the shortest window begins: what the last one counted
     /// joins all windows. A clock that stands a little behind goes on counting
     /// where it was.
+    #[inline]
     fn turn_to(&mut self, now: Mono) {
         let number = now.0 / SLOT.0;
         if self.woke_at == Mono::NEVER {
             self.woke_at = now;
         }
-        if number <= self.number {
-            return;
+        if number > self.number {
+            self.begin_slot(now, number);
         }
+    }
+
+    fn begin_slot(&mut self, now: Mono, number: u64) {
         if (number - self.number) * SLOT.0 > Window::Minute.length().0 {
             self.woke_at = now;
         }

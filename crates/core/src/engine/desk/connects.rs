@@ -52,12 +52,23 @@ impl Connects {
 }
 
 impl Desk {
+    /// The next session that a pool closes.
+    pub(in crate::engine) fn next_close(&mut self, pool: PoolId) -> Option<SessionId> {
+        if !self.pool(pool).is_closing() {
+            return None;
+        }
+        self.pool_mut(pool).next_close()
+    }
+
     /// The next session that a pool opens.
     pub(in crate::engine) fn next_open(
         &mut self,
         now: &Now,
         pool: PoolId,
     ) -> Option<(SessionId, AccountId, LaneId)> {
+        if !self.pool(pool).may_open() {
+            return None;
+        }
         let opening = self.pool_mut(pool).next_open(now.mono)?;
         let (_, id, lane) = opening;
         self.note_opening(id, lane);
