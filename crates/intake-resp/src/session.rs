@@ -6,7 +6,7 @@ use outflow_core::throttle::cell::Cell;
 use outflow_core::throttle::request::NO_PERMIT;
 use outflow_core::time::Nanos;
 use outflow_ports::throttle::{
-    Acquire, Acquired, Asked, CellReply, Reply, ThenAcquired, ThrottleError, Throttling,
+    Acquire, Acquired, Asked, CellReply, ReleasedBy, Reply, ThenAcquired, ThrottleError, Throttling,
 };
 
 use crate::acquire::{self, Specs};
@@ -427,7 +427,10 @@ fn release(pass: &Pass, words: &[&[u8]], out: &mut Out<'_>, peers: &Peers<'_>) {
         return;
     }
     match text.parse() {
-        Ok(permit) => out.integer(peers.throttle.release(pass.tenant(), permit).into()),
+        Ok(permit) => {
+            let by = ReleasedBy::Holder(pass.tenant());
+            out.integer(peers.throttle.release(by, permit).into());
+        }
         Err(error) => out.error(&format!("ERR {error}")),
     }
 }

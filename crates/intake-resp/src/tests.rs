@@ -11,7 +11,8 @@ use outflow_core::throttle::look::Look;
 use outflow_core::throttle::{Permit, Ticket, Why};
 use outflow_core::time::Nanos;
 use outflow_ports::throttle::{
-    Acquire, Acquired, CellReply, Reply, ThenAcquired, ThrottleError, ThrottleUsage, Throttling,
+    Acquire, Acquired, CellReply, ReleasedBy, Reply, ThenAcquired, ThrottleError, ThrottleUsage,
+    Throttling,
 };
 use proptest::prelude::*;
 
@@ -92,8 +93,8 @@ impl Throttling for Notes {
 
     fn cancel(&self, _: Ticket) {}
 
-    fn release(&self, tenant: Option<&str>, permit: Permit) -> bool {
-        self.note(format!("release {tenant:?} {permit}"));
+    fn release(&self, by: ReleasedBy<'_>, permit: Permit) -> bool {
+        self.note(format!("release {by:?} {permit}"));
         permit == PERMIT
     }
 
@@ -216,8 +217,8 @@ fn acquire_reads_its_words() {
             "acquire a 1 [] normal 0ns 60.0s",
             "acquire b 3 [14/s burst 28, 50k/day] & c 1 [4 concurrent] high 0ns 500ms",
             "acquire d 1 [] & e 12 [] normal 0ns 60.0s",
-            "release None 1f-3",
-            "release None 2-2",
+            "release Holder(None) 1f-3",
+            "release Holder(None) 2-2",
             "pause a 1.5s",
         ]
     );
@@ -300,7 +301,7 @@ fn a_tenant_has_keys_and_classes_of_its_own() {
         [
             "cell acme/k 2 1/1.0s 1",
             "acquire k 1 [] low 0ns 60.0s",
-            "release Some(\"acme\") 1f-3"
+            "release Holder(Some(\"acme\")) 1f-3"
         ]
     );
 }

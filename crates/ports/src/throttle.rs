@@ -179,6 +179,15 @@ pub struct ThrottleUsage {
     pub waiters: (u64, u64),
 }
 
+/// Who gives a permit back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReleasedBy<'a> {
+    /// Whoever asked for it: this tenant, or somebody who speaks for none.
+    Holder(Option<&'a str>),
+    /// An operator, whosever it is.
+    Operator,
+}
+
 /// Limits for others.
 pub trait Throttling: Send + Sync {
     /// Answers as redis-cell does. The key is the caller's own.
@@ -190,9 +199,9 @@ pub trait Throttling: Send + Sync {
     /// Somebody who waits has gone. Their callback is dropped.
     fn cancel(&self, ticket: Ticket);
 
-    /// Gives slots back; whether they were still held. A tenant gives back only
-    /// its own.
-    fn release(&self, tenant: Option<&str>, permit: Permit) -> bool;
+    /// Gives slots back; whether they were still held, and may be given back by
+    /// this caller.
+    fn release(&self, by: ReleasedBy<'_>, permit: Permit) -> bool;
 
     /// Grants nothing of the caller's own key for so long.
     fn pause(&self, tenant: Option<&str>, key: &str, lasts: Nanos) -> Result<(), ThrottleError>;

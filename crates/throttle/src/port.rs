@@ -14,7 +14,8 @@ use outflow_core::throttle::{Permit, Ticket, Wanted, Why};
 use outflow_core::time::Nanos;
 use outflow_ports::ledger::LedgerWork;
 use outflow_ports::throttle::{
-    Acquire, Acquired, CellReply, Reply, ThenAcquired, ThrottleError, ThrottleUsage, Throttling,
+    Acquire, Acquired, CellReply, ReleasedBy, Reply, ThenAcquired, ThrottleError, ThrottleUsage,
+    Throttling,
 };
 
 use crate::lending::{self, Lending};
@@ -234,9 +235,12 @@ impl Throttling for Service {
         self.finish(state, &now);
     }
 
-    fn release(&self, tenant: Option<&str>, permit: Permit) -> bool {
+    fn release(&self, by: ReleasedBy<'_>, permit: Permit) -> bool {
         let mut state = self.lock();
-        let by = state.owner(tenant);
+        let by = match by {
+            ReleasedBy::Holder(tenant) => Some(state.owner(tenant)),
+            ReleasedBy::Operator => None,
+        };
         let it = &mut *state;
         let now = it.clock.now();
         let released = it.throttle.release(&now, permit, by, &mut it.outcomes);

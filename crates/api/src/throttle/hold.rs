@@ -5,11 +5,12 @@ use axum::extract::State;
 use outflow_core::name::Name;
 use outflow_core::throttle::request::NO_PERMIT;
 use outflow_core::time::Nanos;
+use outflow_ports::throttle::ReleasedBy;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::form::check_key;
-use crate::auth::{May, OperateOwn, Permission, Submit};
+use crate::auth::{May, Operate, OperateOwn, Permission, Submit};
 use crate::extract::Body;
 use crate::fields::ThrottleKey;
 use crate::pauses;
@@ -59,7 +60,8 @@ pub struct ThrottlePaused {
     pause: Option<String>,
 }
 
-/// Give slots back.
+/// Give slots back. One's own; an operator that is not bound to a tenant may
+/// give back anybody's.
 #[utoipa::path(
     post,
     path = "/throttle/release",
@@ -79,8 +81,11 @@ pub async fn release(
     let permit = permit.map_err(|error: outflow_core::throttle::request::NotAPermit| {
         Problem::field("/permit", error.to_string())
     })?;
-    let tenant = caller.tenant.as_ref().map(Name::as_str);
-    let released = state.throttle.release(tenant, permit);
+    let by = match Operate::allows(&caller) {
+        true => ReleasedBy::Operator,
+        false => ReleasedBy::Holder(caller.tenant.as_ref().map(Name::as_str)),
+    };
+    let released = state.throttle.release(by, permit);
     Ok(Json(Released { released }))
 }
 

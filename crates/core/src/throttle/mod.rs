@@ -267,13 +267,13 @@ impl Throttle {
         })
     }
 
-    /// Gives the slots of a permit back; whether it was still held. Who waited
-    /// for them is told in `outcomes`.
+    /// Gives the slots of a permit back; whether it was still held, and `by` this
+    /// owner if one is named. Who waited for them is told in `outcomes`.
     pub fn release(
         &mut self,
         now: &Now,
         permit: Permit,
-        by: Owner,
+        by: Option<Owner>,
         outcomes: &mut Vec<Outcome>,
     ) -> bool {
         let Some(slots) = self.permits.release(permit, by) else {

@@ -57,14 +57,14 @@ impl Permits {
         Permit { index, generation }
     }
 
-    /// Gives a permit back: its slots, if it was still held. Somebody in
-    /// particular gives back only what is theirs.
-    pub fn release(&mut self, permit: Permit, by: Owner) -> Option<Slots> {
+    /// Gives a permit back: its slots, if it was still held. An owner gives back
+    /// only its own; without one, whose it is does not matter.
+    pub fn release(&mut self, permit: Permit, by: Option<Owner>) -> Option<Slots> {
         if !self.held.is(permit.index, permit.generation) {
             return None;
         }
         let owner = self.held.get(permit.index)?.owner;
-        if by != Owner::default() && by != owner {
+        if by.is_some_and(|by| by != owner) {
             return None;
         }
         let held = self.held.remove(permit.index)?;

@@ -128,11 +128,13 @@ fn slots_come_back_on_release_and_at_their_end() {
     };
     assert!(world.takes(0, "gpu", &two, 1));
     assert!(!world.takes(0, "gpu", &two, 1));
-    let not_his = Owner(8);
-    let released = world
-        .throttle
-        .release(&at(MS), first, not_his, &mut world.outcomes);
-    assert!(!released);
+    let (his, nobody_in_particular, another) = (Owner(7), Owner::default(), Owner(8));
+    for not_his in [another, nobody_in_particular] {
+        let released = world
+            .throttle
+            .release(&at(MS), first, Some(not_his), &mut world.outcomes);
+        assert!(!released, "{not_his:?}");
+    }
     let waits = world.ask(MS, Class::Normal, 100_000 * MS, &[("gpu", &two, 1)]);
     let Verdict::Waiting(ticket) = waits else {
         panic!("both are held");
@@ -140,14 +142,14 @@ fn slots_come_back_on_release_and_at_their_end() {
     assert!(
         world
             .throttle
-            .release(&at(2 * MS), first, Owner::default(), &mut world.outcomes)
+            .release(&at(2 * MS), first, Some(his), &mut world.outcomes)
     );
     assert_eq!(world.outcomes.len(), 1);
     assert_eq!(world.outcomes[0].ticket, ticket);
     assert!(
         !world
             .throttle
-            .release(&at(2 * MS), first, Owner::default(), &mut world.outcomes)
+            .release(&at(2 * MS), first, None, &mut world.outcomes)
     );
     // The second was never given back: after its minute it is free.
     world.outcomes.clear();

@@ -255,9 +255,8 @@ fn a_permit_of_another_process_is_nobodys_here() {
     };
     assert_ne!(old, new);
     let mut outcomes = Vec::new();
-    let owner = Default::default();
-    assert!(!second.throttle.release(&at(0), old, owner, &mut outcomes));
-    assert!(second.throttle.release(&at(0), new, owner, &mut outcomes));
+    assert!(!second.throttle.release(&at(0), old, None, &mut outcomes));
+    assert!(second.throttle.release(&at(0), new, None, &mut outcomes));
 }
 
 proptest! {
