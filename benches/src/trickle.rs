@@ -76,6 +76,8 @@ async fn trickle(server: &Server, seconds: u64) -> io::Result<Trickled> {
     // The first one makes files of full length, once in the life of a store.
     submit(server, &mut connection, "first").await?;
     tokio::time::sleep(REST).await;
+    // The server hangs up on connections that rest for so long.
+    let mut connection = server.connect().await?;
     let (written, cpu, began) = (server.written()?, server.cpu(), Instant::now());
     let mut submit_ms = Vec::new();
     let mut ticks = tokio::time::interval(EVERY);
