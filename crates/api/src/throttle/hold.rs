@@ -60,8 +60,9 @@ pub struct ThrottlePaused {
     pause: Option<String>,
 }
 
-/// Give slots back. One's own; an operator that is not bound to a tenant may
-/// give back anybody's.
+/// Give slots back.
+///
+/// One's own; an operator that is not bound to a tenant may give back anybody's.
 #[utoipa::path(
     post,
     path = "/throttle/release",
