@@ -26,6 +26,7 @@ impl Schedule {
             ticket,
             stop: Some(stop_index),
         };
+        entry.brought = false;
         let (class, cost, id) = (
             entry.class,
             u64::from(entry.cost),

@@ -114,6 +114,13 @@ impl Schedule {
         earned.max().unwrap_or(0)
     }
 
+    /// Whether a turn in order goes on with what the flow paid for one elsewhere.
+    /// It must not stay behind where it is not needed: it would have to be earned
+    /// again at the place from which it came.
+    pub(super) fn goes_on_by_credit(&self, id: PlaceId, flow: FlowId) -> bool {
+        self.entry(flow).brought && self.has_credit(id, flow)
+    }
+
     /// Pays for a turn out of order.
     pub(super) fn pay_credit(&mut self, id: PlaceId, flow: FlowId) {
         let entry = self.entry_mut(flow);
@@ -147,6 +154,7 @@ impl Schedule {
         let id = entry.stop(stop).place;
         let queue = self.place_mut(id).class_mut(class);
         queue.credit = queue.credit.saturating_add(price);
+        self.entry_mut(flow).brought = true;
         self.note_turn(id);
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct Entry {
     /// When it last took what it paid for such a turn to another place, and how
     /// often at that instant.
     pub carried: (Mono, u8),
+    /// Whether what it paid stands where it stands.
+    pub brought: bool,
     /// Whether it must not be placed for now.
     pub parked: bool,
     /// Whether its cost is in `soft` of its places.

@@ -178,6 +178,7 @@ impl Schedule {
             fresh: true,
             by_credit: false,
             carried: (Mono(0), 0),
+            brought: false,
             parked: false,
             soft: false,
             claims: 0,

@@ -13,6 +13,7 @@ impl Schedule {
     pub(super) fn enter_queue(&mut self, now: Mono, flow: FlowId, stop_index: u8) {
         let entry = self.entry_mut(flow);
         entry.standing = Standing::Waiting { stop: stop_index };
+        entry.brought = false;
         let stop = entry.stop(stop_index);
         let (fresh, class, cost) = (entry.fresh, entry.class, entry.cost);
         let node = self.nodes.get_mut(stop.node);

@@ -98,7 +98,7 @@ impl Schedule {
     ) {
         let stop = self.stop_at(flow, id);
         let class = self.entry(flow).class;
-        if by_credit {
+        if by_credit || self.goes_on_by_credit(id, flow) {
             self.pay_credit(id, flow);
         }
         if !self.place(id).is_gate() {
@@ -140,7 +140,7 @@ impl Schedule {
             .map_or(0, |(tag, _)| tag);
         self.leave_queue(flow);
         self.end_wait(now.mono, flow, id);
-        if by_credit {
+        if by_credit || self.goes_on_by_credit(id, flow) {
             self.pay_credit(id, flow);
         }
         self.attempt(now, flow, self.stop_at(flow, id), tag, outlet);

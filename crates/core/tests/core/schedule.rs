@@ -19,6 +19,8 @@ struct Sent {
     /// What the messages of each flow cost; 1 if nothing is said.
     costs: Vec<u32>,
     places: Vec<Vec<PlaceId>>,
+    /// Whether the gates are shut.
+    shut: bool,
 }
 
 impl Sent {
@@ -29,7 +31,7 @@ impl Sent {
 
 impl Outlet for Sent {
     fn gate_open(&self, _: LaneId, _: Class, _: u32) -> bool {
-        true
+        !self.shut
     }
 
     fn prepare(&mut self, _: &Now, flow: FlowId) -> Option<u32> {
@@ -226,6 +228,30 @@ fn a_heavy_message_that_steps_away_for_a_moment_keeps_less_than_its_turn() {
     }
     // It waits for 85 % of the time, and earns 2.2 % of what others get.
     assert!(world.sent_by(low) >= 8, "{}", world.sent_by(low));
+}
+
+#[test]
+fn what_was_paid_for_a_turn_comes_back_from_a_gate_that_was_shut() {
+    let mut world = World::default();
+    let bucket = world.limit(spec("10/s burst 10"), Fill::Empty);
+    let gate = world.schedule.add_place(Holder::Gate(LaneId(0)));
+    for _ in 0..3 {
+        world.flow(Class::High, &[bucket], None);
+    }
+    world.sent.costs = vec![1, 1, 1, 2];
+    let low = world.flow(Class::Low, &[bucket, gate], None);
+    // A session is there for a moment now and then: after its turn at the
+    // bucket it has to wait for one, and then it needs the bucket again.
+    for tenth in 0..1_200_u64 {
+        world.sent.shut = tenth % 20 < 15;
+        let start = Nanos(tenth * 100_000_000 + 1);
+        if !world.sent.shut {
+            world.schedule.mark(gate);
+        }
+        world.run_between(start, Nanos((tenth + 1) * 100_000_000));
+    }
+    let part = world.sent_by(low) * 2;
+    assert!(part * 1_000 >= 1_200 * 18, "{part} of 1,200");
 }
 
 #[test]
