@@ -84,7 +84,11 @@ impl Schedule {
     fn earned_by_heavier(&self, now: &Now, id: PlaceId, class: Class) -> u64 {
         let place = self.place(id);
         let kind = place.shape.kind;
-        if place.is_leased() || !matches!(kind, Kind::TokenBucket | Kind::SlidingWindow) {
+        let comes_together = match kind {
+            Kind::TokenBucket | Kind::SlidingWindow | Kind::Concurrency => !place.is_leased(),
+            Kind::CalendarWindow | Kind::LeakyBucket => false,
+        };
+        if !comes_together {
             return 0;
         }
         let below = Class::ALL.into_iter().skip(class.index() + 1);
@@ -107,7 +111,9 @@ impl Schedule {
                     let wait = at.since(now.mono);
                     kind == Kind::TokenBucket || wait <= place.time_for(Need::whole(cost))
                 }
-                Until::Released | Until::Granted | Until::Never => false,
+                // Slots come back with the replies.
+                Until::Released => kind == Kind::Concurrency,
+                Until::Granted | Until::Never => false,
             };
             soon.then_some(u64::from(cost))
         });

@@ -21,6 +21,8 @@ struct Sent {
     places: Vec<Vec<PlaceId>>,
     /// Whether the gates are shut.
     shut: bool,
+    /// Who sent, in order.
+    log: Vec<FlowId>,
 }
 
 impl Sent {
@@ -41,6 +43,7 @@ impl Outlet for Sent {
     fn send(&mut self, _: &Now, flow: FlowId) -> Option<u32> {
         let index = flow.index();
         self.counts[index] += 1;
+        self.log.push(flow);
         let is_over = self.ends[index].is_some_and(|end| self.counts[index] >= end);
         (!is_over).then_some(self.cost(flow))
     }
@@ -252,6 +255,30 @@ fn what_was_paid_for_a_turn_comes_back_from_a_gate_that_was_shut() {
     }
     let part = world.sent_by(low) * 2;
     assert!(part * 1_000 >= 1_200 * 18, "{part} of 1,200");
+}
+
+#[test]
+fn a_heavy_message_gets_its_part_of_slots_that_come_back_one_by_one() {
+    let mut world = World::default();
+    let slots = world.limit(LimitSpec::Concurrency { slots: 5 }, Fill::Full);
+    world.sent.costs = vec![5];
+    let low = world.flow(Class::Low, &[slots], None);
+    world.flow(Class::High, &[slots], None);
+    world.flow(Class::High, &[slots], None);
+    let mut over = 0;
+    for milli in 0..4_000_u64 {
+        world.run(milli * 1_000_000);
+        if let Some(flow) = world.sent.log.get(over) {
+            over += 1;
+            let cost = world.sent.cost(*flow);
+            world.schedule.limit_mut(slots).unwrap().release(cost);
+            world.schedule.mark(slots);
+        }
+    }
+    let (heavy, all) = (world.sent_by(low), world.sent.log.len() as u32);
+    assert!(all >= 3_800, "{all} sends");
+    let (part, used) = (heavy * 5, all + heavy * 4);
+    assert!(part * 1_000 >= used * 18, "{part} of {used}");
 }
 
 #[test]
