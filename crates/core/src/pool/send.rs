@@ -23,8 +23,6 @@ use super::settings::{ClassMask, Prefer, SessionKind};
 pub(super) const LAG: u64 = 50;
 /// The most candidates that one search looks at.
 pub(super) const LOOKS: u32 = 64;
-/// What a waiting lower class earns of another's cost, in thousandths.
-const CREDIT_EARNED: i32 = 20;
 /// The credit that gives a turn.
 const CREDIT_TURN: i32 = 1_000;
 /// The most that is saved up: tokens for a turn may have to be leased first, and
@@ -284,15 +282,20 @@ impl Pool {
         if let Some(used) = self.last_used.get_mut(row.index()) {
             *used = self.sequence;
         }
-        let waiting = self.demand.present();
+        // A class that keeps its distance waits, too.
+        let wanting = self.wanting;
         let cost = i32::try_from(cost).unwrap_or(i32::MAX / CREDIT_TURN);
         let price = cost.saturating_mul(CREDIT_TURN);
-        let earned = cost.saturating_mul(CREDIT_EARNED);
+        let earned = cost.saturating_mul(owed::PERMILLE as i32);
         let account = self.account_mut(row);
-        for (credit, other) in account.credit.iter_mut().zip(Class::ALL) {
+        for ((credit, other), wanting) in account.credit.iter_mut().zip(Class::ALL).zip(wanting) {
             if other == class {
-                *credit = credit.saturating_sub(price).max(-price);
-            } else if other > class && waiting.contains(other) {
+                // Only a turn out of order is paid in advance. What went in order,
+                // or was earned at another place, makes no debt: a class would
+                // have to work that off where it waits next.
+                let least = if *credit >= CREDIT_TURN { -price } else { 0 };
+                *credit = credit.saturating_sub(price).max(least.min(*credit));
+            } else if other > class && wanting > 0 {
                 *credit = credit.saturating_add(earned).min(CREDIT_MAX);
             }
         }

@@ -103,6 +103,51 @@ fn the_most_urgent_goes_first_and_the_least_is_not_starved() {
     assert!((15..=25).contains(&low), "{low} of 1,000");
 }
 
+/// One account with one request slot.
+fn one_slot() -> Pool {
+    let slots = SessionCaps {
+        kind: SessionKind::Slots,
+        ..caps(1)
+    };
+    pool(&[A], slots)
+}
+
+/// Sends what the pool matches, each message of this cost; how often each class
+/// had its turn.
+fn turns(pool: &mut Pool, steps: u64, cost: u32) -> [u32; Class::COUNT] {
+    let mut turns = [0; Class::COUNT];
+    for step in 0..steps {
+        let (account, lane, class) = pool.next_match().expect("a slot is free");
+        turns[class.index()] += 1;
+        let session = pool.take_from(ms(step), account, lane, class, cost);
+        pool.released(ms(step), session.expect("it was matched"), true);
+    }
+    turns
+}
+
+#[test]
+fn each_of_three_lower_classes_gets_its_part() {
+    let mut pool = one_slot();
+    pool.set_backlog(X, ClassMask::ALL, 1_000);
+    let [_, lower @ ..] = turns(&mut pool, 10_000, 1);
+    for class in lower {
+        assert!(class >= 200, "{lower:?} of 10,000");
+    }
+}
+
+#[test]
+fn what_goes_in_order_makes_no_debt() {
+    let mut pool = one_slot();
+    for _ in 0..10 {
+        // Nobody waits above it: these are not the turns that it earns.
+        pool.set_backlog(X, ClassMask::of(Class::Low), 10);
+        assert_eq!(turns(&mut pool, 5, 5), [0, 0, 0, 5]);
+        pool.set_backlog(X, ClassMask::of(Class::High).with(Class::Low), 100);
+        let [_, _, _, low] = turns(&mut pool, 100, 1);
+        assert_eq!(low, 2, "of 100");
+    }
+}
+
 #[test]
 fn slots_need_no_opening_and_keep_their_caps() {
     let mut pool = pool(
