@@ -346,14 +346,18 @@ impl AccountLimits {
     }
 
     /// For which classes an owner is open now; sets its timer for the next.
-    /// None if it has no limits.
-    pub fn open_for(&mut self, now: &Now, owner: Owner) -> Option<ClassMask> {
+    /// None if it has no limits. Nothing is kept from those that are owed a turn:
+    /// classes above that take each token as it comes would leave none above it.
+    pub fn open_for(&mut self, now: &Now, owner: Owner, owed: ClassMask) -> Option<ClassMask> {
         let owned = self.owners.get(&owner)?;
         let mut open = ClassMask::ALL;
         let mut next = None;
-        // The least urgent class needs the most: if it fits, all do.
+        // The least urgent class from which something is kept needs the most: if
+        // it fits, all do.
         for class in Class::ALL.into_iter().rev() {
-            match self.opens_at(now, owned, class) {
+            let is_owed = owed.contains(class);
+            match self.opens_at(now, owned, (class, is_owed)) {
+                None if is_owed => {}
                 None => break,
                 Some(at) => {
                     open = open.minus(ClassMask::of(class));
@@ -382,16 +386,24 @@ impl AccountLimits {
     }
 
     /// When all limits fit for a class; none if they do now.
-    fn opens_at(&self, now: &Now, owned: &Owned, class: Class) -> Option<Mono> {
+    fn opens_at(&self, now: &Now, owned: &Owned, (class, is_owed): (Class, bool)) -> Option<Mono> {
         let mut at = None;
         for &id in &owned.limits {
             let Some(entry) = self.get(id) else { continue };
             let cost = owned.cost.max(1).min(entry.limit.largest_cost());
             let (limit, need) = (&entry.limit, Need::whole(cost));
-            if limit.fits_above(now, class, need, limit.floor(now, class, cost)) {
+            let floor = match is_owed {
+                true => Need::ZERO,
+                false => limit.floor(now, class, cost),
+            };
+            if limit.fits_above(now, class, need, floor) {
                 continue;
             }
-            let opens = match limit.until_above_floor(now, class, need, cost) {
+            let until = match is_owed {
+                true => limit.until(now, class, need),
+                false => limit.until_above_floor(now, class, need, cost),
+            };
+            let opens = match until {
                 Until::At(time) => time,
                 // A reply or a grant will open it.
                 Until::Now | Until::Released | Until::Granted | Until::Never => Mono::NEVER,

@@ -115,7 +115,11 @@ impl Desk {
 
     /// Tells the pool for which classes an account or pair is open.
     pub(in crate::engine) fn refresh(&mut self, now: &Now, owner: Owner) {
-        let open = self.limits.open_for(now, owner).unwrap_or(ClassMask::ALL);
+        let (Owner::Account(id) | Owner::Pair(id, _)) = owner;
+        let pool = self.account(id).map(|account| self.pool(account.pool));
+        let owed = pool.map_or(ClassMask::NONE, |pool| pool.owed(id));
+        let open = self.limits.open_for(now, owner, owed);
+        let open = open.unwrap_or(ClassMask::ALL);
         match owner {
             Owner::Account(id) => {
                 if let Some(pool) = self.account(id).map(|account| account.pool) {

@@ -1,8 +1,11 @@
 //! Accounts that change or go while messages wait.
 
 use outflow_core::account::{AccountSpec, SessionKind};
+use outflow_core::class::Class;
+use outflow_core::destination::Destination;
 use outflow_core::engine::event::Event;
 use outflow_core::engine::explain::Obstacle;
+use outflow_core::flow::FlowKey;
 use outflow_core::limit::spec::Rate;
 use outflow_core::message::State;
 use outflow_core::name::Name;
@@ -87,6 +90,31 @@ fn a_limit_made_so_slow_that_it_must_reserve_goes_on() {
     desk.set_account(account("main", &["3/min burst 1"]));
     desk.pass(Nanos::from_secs(60));
     assert_eq!(desk.sent(), [1, 2, 3]);
+}
+
+#[test]
+fn what_an_account_keeps_for_higher_classes_does_not_starve_a_lower_one() {
+    let mut desk = Desk::new(Policies::default());
+    let of_class = |class: Class| FlowKey {
+        class,
+        ..FlowKey::to(Destination::isp("google"))
+    };
+    let critical = desk.flow_of(of_class(Class::Critical));
+    let low = desk.flow_of(of_class(Class::Low));
+    // A fifth is kept for critical ones, and they take each token as it comes.
+    desk.set_account(account("main", &["10/s burst 10"]));
+    desk.queue(critical, 1..=2_000);
+    desk.queue(low, 2_001..=2_100);
+    let mut answered = 0;
+    while desk.sent().len() < 1_000 {
+        desk.pass(Nanos::from_millis(100));
+        for seq in desk.sent().split_off(answered) {
+            answered += 1;
+            desk.reply(seq, Reply::accepted());
+        }
+    }
+    let low = desk.sent().iter().filter(|seq| **seq > 2_000).count();
+    assert!((18..=30).contains(&low), "{low} of 1,000");
 }
 
 #[test]
