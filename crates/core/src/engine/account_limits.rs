@@ -362,7 +362,7 @@ impl AccountLimits {
                 Some(at) => {
                     open = open.minus(ClassMask::of(class));
                     if at != Mono::NEVER {
-                        next = Some(at);
+                        next = next.into_iter().chain([at]).min();
                     }
                 }
             }

@@ -20,6 +20,8 @@ struct World {
     replies: BTreeSet<(Mono, SessionId)>,
     /// When messages left, and their class.
     sends: Vec<(Mono, Class)>,
+    /// The classes of which there is always another message.
+    backlog: ClassMask,
 }
 
 impl World {
@@ -42,6 +44,7 @@ impl World {
             now: Mono(0),
             replies: BTreeSet::new(),
             sends: Vec::new(),
+            backlog: LOW,
         }
     }
 
@@ -54,7 +57,7 @@ impl World {
                 let session = session.expect("it was matched");
                 self.replies.insert((self.now + REPLY, session));
                 self.sends.push((self.now, class));
-                self.pool.set_backlog(X, LOW, 1_000_000);
+                self.pool.set_backlog(X, self.backlog, 1_000_000);
             } else if let Some((session, _, _)) = self.pool.next_open(self.now) {
                 self.pool.session_ready(self.now, session);
             } else {
@@ -101,6 +104,17 @@ impl World {
 
 fn after(seconds: u64) -> Mono {
     Mono(0) + Nanos::from_secs(seconds)
+}
+
+#[test]
+fn messages_that_keep_their_distance_earn_their_part() {
+    let mut world = World::new(SessionKind::Slots);
+    world.backlog = LOW.with(Class::Critical);
+    world.critical_waits();
+    world.run_until(after(60));
+    let low = world.sends.iter().filter(|(_, class)| *class == Class::Low);
+    let (low, all) = (low.count(), world.sends.len());
+    assert!(low * 1_000 >= all * 18, "{low} of {all}");
 }
 
 #[test]
