@@ -9,6 +9,26 @@ use outflow_simulator::simulate::run;
 /// Seeds of wide worlds on the real store, and what they found.
 const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
     (
+        1_004_878,
+        "what a message had paid for a turn stayed behind at a gate that was shut",
+    ),
+    (
+        1_130_192,
+        "what a message had paid for a turn stayed behind at a limit that let it pass in order",
+    ),
+    (
+        1_200_243,
+        "a heavy message never found as many slots free at once as it takes",
+    ),
+    (
+        1_400_226,
+        "a lower class got less than its part at an account",
+    ),
+    (
+        1_403_557,
+        "an account kept its headroom from a class that was owed a turn",
+    ),
+    (
         2_301_581,
         "a flow went to and fro between two stops by credit, for ever",
     ),
@@ -40,6 +60,14 @@ const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
 
 /// Seeds of wide worlds on the model of a store, and what they found.
 const WORLD_SEEDS: &[(u64, &str)] = &[
+    (
+        1_121_010,
+        "what a class had sent in order counted as a debt at its account",
+    ),
+    (
+        1_130_192,
+        "what a message had paid for a turn stayed behind at a limit that let it pass in order",
+    ),
     (
         1_110_086,
         "an account connected to a destination only with tokens, and leased them only once connected",
@@ -225,6 +253,10 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
 
 /// Seeds of narrow worlds on the model of a store, and what they found.
 const SEEDS: &[(u64, &str)] = &[
+    (
+        601_314,
+        "what a class had sent in order counted as a debt at its account",
+    ),
     (
         1,
         "a paced lane asked for no tokens of its account, for ever",
