@@ -154,13 +154,17 @@ impl EmbeddedStore {
             let (keys, moved) = (Vec::new(), true);
             self.order(Task::Keys { keys, moved });
         }
+        // At once, and not by way of the clerk: nothing else knows of them now,
+        // and a caller may come again before the clerk gets there.
+        let moved = moved.iter();
+        let moved = moved.map(|it| (it.hash, it.seq, it.accepted_at, it.until));
+        self.record.remember_keys(moved.collect());
         let finished = std::mem::take(&mut self.index.finished);
         let feedback = std::mem::take(&mut self.index.feedback);
         if let Some(clerk) = &self.clerk {
             clerk.hand_over(Papers {
                 finished,
                 feedback,
-                keys: moved,
                 through: self.through,
             });
         }

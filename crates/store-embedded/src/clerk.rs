@@ -18,7 +18,7 @@ use outflow_core::time::Wall;
 use outflow_ports::receipts::{Happening, Receipt};
 
 use crate::index::Finished;
-use crate::journal::entry::{Entry, OldKey};
+use crate::journal::entry::Entry;
 use crate::journal::segment::Kind;
 use crate::journal::words::{self, Detail};
 use crate::library::Library;
@@ -37,7 +37,6 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub struct Papers {
     pub finished: Vec<Finished>,
     pub feedback: Vec<(Seq, Wall, LastError)>,
-    pub keys: Vec<OldKey>,
     /// Everything up to here is in these papers or in earlier ones.
     pub through: u64,
 }
@@ -115,6 +114,13 @@ pub struct Open {
     done: usize,
 }
 
+impl Open {
+    /// Begins with these.
+    pub const fn new(papers: Papers) -> Self {
+        Self { papers, done: 0 }
+    }
+}
+
 /// How far a step got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
@@ -138,7 +144,7 @@ pub struct Desk {
 impl Desk {
     fn run(self) {
         while let Ok(papers) = self.papers.recv() {
-            let mut open = self.open(papers);
+            let mut open = Open::new(papers);
             loop {
                 match self.step(&mut open) {
                     Written::Some => {}
@@ -154,17 +160,6 @@ impl Desk {
     /// The next papers, if there are any.
     pub fn next(&self) -> Option<Papers> {
         self.papers.try_recv().ok()
-    }
-
-    /// Begins with these. Keys go to the record at once.
-    pub fn open(&self, papers: Papers) -> Open {
-        let keys = papers.keys.iter();
-        let keys = keys.map(|it| (it.hash, it.seq, it.accepted_at, it.until));
-        let keys: Vec<_> = keys.collect();
-        if !keys.is_empty() {
-            self.record.remember_keys(keys);
-        }
-        Open { papers, done: 0 }
     }
 
     /// Writes a slice of these papers.

@@ -188,7 +188,6 @@ impl EmbeddedStore {
         clerk.hand_over(Papers {
             finished: std::mem::take(&mut found.index.finished),
             feedback: std::mem::take(&mut found.index.feedback),
-            keys: Vec::new(),
             through: found.through,
         });
         let tidied = Arc::new(Mutex::default());

@@ -254,7 +254,7 @@ impl ClerkPart {
     pub fn step(&mut self) {
         if self.open.is_none() {
             let next = self.pile.pop_front();
-            self.open = next.map(|papers| self.desk.open(papers));
+            self.open = next.map(Open::new);
         }
         if let Some(open) = &mut self.open
             && self.desk.step(open) == Written::All

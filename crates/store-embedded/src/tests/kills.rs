@@ -191,7 +191,6 @@ fn feedback_is_written_before_the_record_covers_it() {
             attempts: 1,
         }],
         feedback: nobody.chain([(Seq(1), at, complaint())]).collect(),
-        keys: Vec::new(),
         through: 1_000,
     });
     assert!(record.wait_applied(1_000, std::time::Duration::from_secs(60)));

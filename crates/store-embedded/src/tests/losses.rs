@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
+use outflow_core::engine::action::Record;
 use outflow_core::engine::event::Event;
 use outflow_core::entropy::Entropy;
-use outflow_core::handle::FlowId;
+use outflow_core::handle::{AppendNo, FlowId};
+use outflow_core::message::State;
 use outflow_core::time::{Mono, Nanos, Now, Wall};
+use outflow_ports::intake::Given;
 use outflow_ports::store::{BatchId, NewMessage, Store, StoreDone, StoreWork};
 
-use super::driver::{key_of, message};
+use super::driver::{key_of, message, settlement};
 use crate::disk::simulated::{Faulty, Mood, Platter};
 use crate::settings::Settings;
 use crate::stepped::{Parts, RecordMemory};
@@ -27,6 +30,10 @@ struct Stepped {
 
 impl Stepped {
     fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    fn with(settings: Settings) -> Self {
         let platter = Platter::default();
         let mood = Arc::new(Mood::of(platter.failing()));
         let record = RecordMemory::new().unwrap();
@@ -35,7 +42,7 @@ impl Stepped {
             mood: Arc::clone(&mood),
         };
         let (store, _, parts) =
-            EmbeddedStore::open_stepped(Arc::new(disk), &record, Settings::default(), 1).unwrap();
+            EmbeddedStore::open_stepped(Arc::new(disk), &record, settings, 1).unwrap();
         let now = Now {
             mono: Mono(1),
             wall: Wall(1_767_225_600_000_000_000),
@@ -100,6 +107,33 @@ impl Stepped {
 }
 
 impl Stepped {
+    /// What became of the last batch.
+    fn given(&self) -> Option<Given> {
+        self.done.iter().rev().find_map(|done| match done {
+            StoreDone::Accepted { given, .. } => given.first().copied(),
+            _ => None,
+        })
+    }
+
+    /// Whether a message with this key is there when it is accepted.
+    fn knows(&mut self, batch: u64, flow: FlowId, key: &str) -> bool {
+        self.accept_keyed(batch, flow, Some(key));
+        self.gather();
+        self.commit(true);
+        self.hear();
+        self.given().is_some_and(|it| it.known)
+    }
+
+    /// What the engine has to say is durable.
+    fn append(&mut self, record: Record) {
+        let no = AppendNo(1);
+        self.store
+            .submit(&self.now, StoreWork::Append { no, record });
+        self.gather();
+        self.commit(true);
+        self.hear();
+    }
+
     /// How many messages of these flows are handed over.
     fn handed_over(&mut self, flows: &[FlowId]) -> usize {
         for &flow in flows {
@@ -193,13 +227,28 @@ fn a_key_of_a_message_that_is_lost_can_be_used_again() {
     let accepted = (stepped.accepted(1), stepped.accepted(2));
     assert_eq!(accepted, (Some(false), Some(true)));
     assert_eq!(stepped.handed_over(&[flow]), 1, "the second is there");
-    stepped.accept_keyed(3, flow, Some("key"));
-    stepped.gather();
-    stepped.commit(true);
-    stepped.hear();
-    let known = stepped.done.iter().rev().find_map(|done| match done {
-        StoreDone::Accepted { given, .. } => given.first().map(|it| it.known),
-        _ => None,
+    assert!(stepped.knows(3, flow, "key"), "and is known by its key");
+}
+
+/// Keys that are too many for memory go to the record. Until the clerk has
+/// worked, which may be long, they are known all the same.
+#[test]
+fn a_key_is_known_while_it_is_on_its_way_to_the_record() {
+    let flow = FlowId(0);
+    let mut stepped = Stepped::with(Settings {
+        keys_max: 1,
+        // The record goes by the machine's clock.
+        key_life: Nanos::from_secs(200 * 365 * 86_400),
+        ..Settings::default()
     });
-    assert_eq!(known, Some(true), "and is known by its key");
+    stepped.open(flow);
+    for batch in 1..=3 {
+        let key = batch.to_string();
+        assert!(!stepped.knows(batch, flow, &key));
+        let seq = stepped.given().unwrap().seq;
+        stepped.handed_over(&[flow]);
+        stepped.append(settlement(flow, seq, State::Delivered));
+    }
+    let all = |batch: u64| stepped.knows(9 + batch, flow, &batch.to_string());
+    assert_eq!((1..=3).map(all).collect::<Vec<_>>(), [true; 3]);
 }
