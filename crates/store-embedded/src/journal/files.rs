@@ -34,6 +34,12 @@ pub struct Spare {
     bytes: u64,
 }
 
+/// A spare with the header of a segment.
+pub struct Prepared {
+    spare: Spare,
+    header: Header,
+}
+
 /// A segment that is being written.
 pub struct Active {
     pub number: u32,
@@ -191,6 +197,17 @@ impl Files {
         before_end: u64,
         needed: usize,
     ) -> io::Result<Active> {
+        self.name(self.prepare(kind, number, before_end, needed)?)
+    }
+
+    /// A segment that lacks nothing but its name.
+    pub fn prepare(
+        &self,
+        kind: Kind,
+        number: u32,
+        before_end: u64,
+        needed: usize,
+    ) -> io::Result<Prepared> {
         if number >= SEGMENTS_MAX {
             return Err(io::Error::other("the journal has used all its numbers"));
         }
@@ -217,6 +234,14 @@ impl Files {
         };
         spare.file.write_at(&header.to_bytes(), 0)?;
         spare.file.sync()?;
+        Ok(Prepared { spare, header })
+    }
+
+    /// Names a segment. If this fails it may have its name all the same, and what
+    /// its header says of the one before it holds.
+    pub fn name(&self, prepared: Prepared) -> io::Result<Active> {
+        let Prepared { spare, header } = prepared;
+        let (kind, number) = (header.kind, header.number);
         // A try before this one may have left a segment of that name.
         self.list.expect(kind, number, spare.bytes)?;
         self.disk.rename(&spare.name, &kind.name(number))?;

@@ -407,8 +407,13 @@ impl Writer {
         if !tail.envelope.as_ref().is_some_and(|it| it.takes(bytes)) {
             let number = tail.next_envelope;
             let files = &self.setup.files;
-            let begun = files.begin(Kind::Envelope, number, tail.before_end, bytes);
-            // A file of that name may be there even if this failed.
+            let prepared = files.prepare(Kind::Envelope, number, tail.before_end, bytes)?;
+            // A file of that name may be there even if naming it fails. It says
+            // where this one ends: what is written here from now on would be lost.
+            if let Some(active) = &mut tail.envelope {
+                active.trusted = false;
+            }
+            let begun = files.name(prepared);
             tail.next_envelope = number + u32::from(begun.is_ok());
             tail.envelope = Some(begun?);
             tail.before_end = HEADER;

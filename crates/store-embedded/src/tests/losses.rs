@@ -7,7 +7,7 @@ use outflow_core::engine::action::Record;
 use outflow_core::engine::event::Event;
 use outflow_core::entropy::Entropy;
 use outflow_core::handle::{AppendNo, FlowId};
-use outflow_core::message::State;
+use outflow_core::message::{Seq, State};
 use outflow_core::time::{Mono, Nanos, Now, Wall};
 use outflow_ports::intake::Given;
 use outflow_ports::store::{BatchId, NewMessage, Store, StoreDone, StoreWork};
@@ -25,7 +25,8 @@ struct Stepped {
     mood: Arc<Mood>,
     now: Now,
     done: Vec<StoreDone>,
-    _record: RecordMemory,
+    platter: Platter,
+    record: RecordMemory,
 }
 
 impl Stepped {
@@ -38,7 +39,7 @@ impl Stepped {
         let mood = Arc::new(Mood::of(platter.failing()));
         let record = RecordMemory::new().unwrap();
         let disk = Faulty {
-            inner: Arc::new(platter),
+            inner: Arc::new(platter.clone()),
             mood: Arc::clone(&mood),
         };
         let (store, _, parts) =
@@ -54,10 +55,29 @@ impl Stepped {
             mood,
             now,
             done: Vec::new(),
-            _record: record,
+            platter,
+            record,
         };
         stepped.store.recover(&now);
         stepped
+    }
+
+    /// Whether a message is there after the process was killed and started again.
+    fn survives(self, seq: Seq) -> bool {
+        let Self {
+            store,
+            parts,
+            platter,
+            record,
+            now,
+            ..
+        } = self;
+        drop((store, parts));
+        let disk = Arc::new(platter);
+        let opened = EmbeddedStore::open_stepped(disk, &record, Settings::default(), 2);
+        let (mut store, _, _parts) = opened.unwrap();
+        store.recover(&now);
+        store.find(seq).is_some()
     }
 
     fn open(&mut self, flow: FlowId) {
@@ -251,4 +271,38 @@ fn a_key_is_known_while_it_is_on_its_way_to_the_record() {
     }
     let all = |batch: u64| stepped.knows(9 + batch, flow, &batch.to_string());
     assert_eq!((1..=3).map(all).collect::<Vec<_>>(), [true; 3]);
+}
+
+/// A segment that could not be named may have its name all the same, and says how
+/// far the one before it counts: nothing is written there any more, though there
+/// would be room.
+#[test]
+fn nothing_is_written_behind_what_the_next_segment_says_counts() {
+    let flow = FlowId(0);
+    let mut stepped = Stepped::with(Settings {
+        envelope_segment_bytes: 4 << 10,
+        ..Settings::default()
+    });
+    stepped.open(flow);
+    // So that a segment for bodies is there.
+    stepped.accept(1, flow);
+    stepped.gather();
+    stepped.commit(true);
+    stepped.hear();
+    // Too much for what is left of the first segment.
+    for batch in 2..=100 {
+        stepped.accept(batch, flow);
+    }
+    stepped.gather();
+    stepped.mood.names_failing.store(1, SeqCst);
+    stepped.commit(true);
+    stepped.hear();
+    assert_eq!(stepped.accepted(2), Some(false));
+    stepped.accept(101, flow);
+    stepped.gather();
+    stepped.commit(true);
+    stepped.hear();
+    assert_eq!(stepped.accepted(101), Some(true));
+    let seq = stepped.given().unwrap().seq;
+    assert!(stepped.survives(seq));
 }
