@@ -40,6 +40,10 @@ const WORTH: u64 = 64;
 /// An answer about slots is waited for in such a part of their life.
 const HOLD_TRIES: u64 = 12;
 
+/// A limit that is left to other nodes is looked at again after this: a session
+/// may be there for messages that wait.
+const LEFT_LOOK: Nanos = Nanos::from_millis(300);
+
 /// A request for tokens that has no answer yet.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
@@ -136,6 +140,10 @@ pub(crate) struct Demand {
     /// The classes that stand there. Less urgent ones could not use what is
     /// leased for this class.
     pub waiting: ClassMask,
+    /// Whether tokens that ended unused may be used all the same as soon as all
+    /// limits have some: no session is lacking. Only asked of limits that are left
+    /// to other nodes.
+    pub has_session: bool,
 }
 
 impl Feed {
@@ -187,6 +195,11 @@ impl Feed {
     pub fn may_ask_for(&self, now: Mono, class: Class) -> bool {
         self.refused
             .is_none_or(|(refused, until)| class < refused || until <= now)
+    }
+
+    /// Whether its tokens are left to other nodes, since here they ended unused.
+    pub fn is_left(&self, now: Mono) -> bool {
+        self.unused.leaves_until(now, self.life).is_some()
     }
 
     /// Something was opened that can use tokens: they are not left to others.
@@ -287,7 +300,10 @@ impl Feed {
         // What one node cannot use would be lost to those that can.
         let leaves = matches!(id, LimitId::Account(_)) && !demand.out_of_turn;
         if leaves && let Some(at) = self.unused.leaves_until(now.mono, self.life) {
-            return at.min(kept_until);
+            if !demand.has_session {
+                return at.min(now.mono + LEFT_LOOK).min(kept_until);
+            }
+            self.unused.expect_use();
         }
         self.use_per_request = (self.use_per_request + self.taken).div_ceil(2);
         self.taken = 0;

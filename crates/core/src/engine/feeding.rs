@@ -31,6 +31,7 @@ impl Engine {
                     cost,
                     flows,
                     waiting,
+                    has_session: true,
                 }
             });
             let taken = self.schedule.take_spent(place);

@@ -129,7 +129,7 @@ impl Pool {
     }
 
     /// The lanes of the same destination, without the lane itself.
-    fn others_of_site(&self, col: Col) -> impl Iterator<Item = Col> {
+    pub(super) fn others_of_site(&self, col: Col) -> impl Iterator<Item = Col> {
         let site = self.lane(col).site;
         let members = site.and_then(|site| self.sites.get(site as usize));
         let others = members.into_iter().flatten().copied();

@@ -105,6 +105,48 @@ impl Pool {
         backs_off.unwrap_or(Mono(0))
     }
 
+    /// Whether messages that wait have what they need of sessions to use tokens of
+    /// an account, or of an account at a lane, as soon as all limits have some: a
+    /// session that was opened, or at a lane, where only its limits may keep it from
+    /// that, one that would be.
+    pub fn has_use_for_tokens(&self, id: AccountId, lane: Option<LaneId>) -> bool {
+        let Some(row) = self.row(id) else {
+            return false;
+        };
+        let account = self.account(row);
+        let cols = (0..self.lanes.len() as u32).map(Col);
+        match (account.caps.kind, lane.map(|lane| self.col(lane))) {
+            (SessionKind::Slots, _) => true,
+            (_, Some(None)) => false,
+            (kind, Some(Some(col))) => {
+                let is_open = match kind {
+                    SessionKind::RelayConnections => account.counts.open() > 0,
+                    _ => self.is_open_at(row, col),
+                };
+                is_open || self.would_open(row, col)
+            }
+            (SessionKind::RelayConnections, None) => account.counts.open() > 0,
+            (SessionKind::Connections, None) if account.counts.open() == 0 => false,
+            (SessionKind::Connections, None) => cols
+                .filter(|col| !self.lane(*col).demand.is_empty())
+                .any(|col| self.is_open_at(row, col)),
+        }
+    }
+
+    /// Whether a connection was opened that carries messages of a lane.
+    fn is_open_at(&self, row: Row, col: Col) -> bool {
+        let account = self.account(row);
+        let lanes = std::iter::once(col).chain(self.others_of_site(col));
+        let mut pairs = lanes.filter_map(|col| account.pair(col.index()));
+        pairs.any(|no| self.pair(no).counts.open() > 0)
+    }
+
+    /// Whether a session would be opened for a lane now, if its limits let it.
+    fn would_open(&self, row: Row, col: Col) -> bool {
+        let (account, lane) = (self.account(row), self.lane(col));
+        account.has_room() && lane.wants_session() && self.opens_from(row, col) == Mono(0)
+    }
+
     /// Sessions of the whole pool.
     pub fn counts(&self) -> Counts {
         self.counts

@@ -63,6 +63,7 @@ impl Throttle {
             cost,
             flows: flows.max(1),
             waiting: waiting.with(class),
+            has_session: true,
         });
         let Some(feed) = &mut entry.feed else {
             return;

@@ -162,6 +162,9 @@ impl Desk {
         let most = entry.limit.largest_cost();
         let feed = entry.feed.as_ref();
         let fruitless = feed.and_then(|feed| feed.fruitless(now));
+        let is_left = feed.is_some_and(|feed| feed.is_left(now));
+        let mut owners = entry.owners.iter();
+        let has_session = is_left && owners.any(|owner| self.has_use_for_tokens(*owner));
         let lowest = Class::ALL.into_iter().rev();
         let mut lowest = lowest.filter(|class| feed.is_some_and(|it| it.may_ask_for(now, *class)));
         let lowest = lowest.next();
@@ -191,6 +194,7 @@ impl Desk {
             cost: self.regime_cost(owner).min(most),
             flows: LANES_GUESSED,
             waiting: wanted,
+            has_session,
         })
     }
 
@@ -216,6 +220,16 @@ impl Desk {
         };
         let pool = self.account(id).map(|account| self.side(account.pool));
         pool.map_or(Mono::NEVER, |side| side.pool.tokens_usable_from(id, lane))
+    }
+
+    /// Whether no session is lacking for messages to use an owner's tokens.
+    fn has_use_for_tokens(&self, owner: Owner) -> bool {
+        let (id, lane) = match owner {
+            Owner::Account(id) => (id, None),
+            Owner::Pair(id, lane) => (id, Some(lane)),
+        };
+        let pool = self.account(id).map(|account| self.side(account.pool));
+        pool.is_some_and(|side| side.pool.has_use_for_tokens(id, lane))
     }
 
     /// An account may open sessions again: its limits at lanes, which lease nothing

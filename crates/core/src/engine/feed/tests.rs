@@ -32,6 +32,7 @@ fn demand(flows: usize) -> Option<Demand> {
         cost: 1,
         flows,
         waiting: ClassMask::of(Class::Normal),
+        has_session: false,
     })
 }
 
