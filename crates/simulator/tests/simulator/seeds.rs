@@ -29,6 +29,34 @@ const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
         "an account kept its headroom from a class that was owed a turn",
     ),
     (
+        1_004_867,
+        "a key on its way to the record was not known, and its message was sent twice",
+    ),
+    (
+        1_404_013,
+        "what was acknowledged was written behind what the next segment said counts, and lost",
+    ),
+    (
+        1_400_069,
+        "what was acknowledged was written behind what the next segment said counts, and lost",
+    ),
+    (
+        1_403_161,
+        "limits of an account were left to other nodes, each while the other one's tokens were there",
+    ),
+    (
+        1_404_761,
+        "limits of an account were left to other nodes, each while the other one's tokens were there",
+    ),
+    (
+        1_404_978,
+        "limits of an account were left to other nodes, each while the other one's tokens were there",
+    ),
+    (
+        1_405_932,
+        "limits of an account were left to other nodes, each while the other one's tokens were there",
+    ),
+    (
         2_301_581,
         "a flow went to and fro between two stops by credit, for ever",
     ),
@@ -67,6 +95,10 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
     (
         1_130_192,
         "what a message had paid for a turn stayed behind at a limit that let it pass in order",
+    ),
+    (
+        2_303_552,
+        "limits of an account were left to other nodes, each while the other one's tokens were there",
     ),
     (
         1_110_086,
