@@ -140,9 +140,8 @@ pub(crate) struct Demand {
     /// The classes that stand there. Less urgent ones could not use what is
     /// leased for this class.
     pub waiting: ClassMask,
-    /// Whether tokens that ended unused may be used all the same as soon as all
-    /// limits have some: no session is lacking. Only asked of limits that are left
-    /// to other nodes.
+    /// Whether no session is lacking to use tokens, only those of other limits.
+    /// Asked of limits whose tokens ended unused.
     pub has_session: bool,
 }
 
@@ -195,16 +194,6 @@ impl Feed {
     pub fn may_ask_for(&self, now: Mono, class: Class) -> bool {
         self.refused
             .is_none_or(|(refused, until)| class < refused || until <= now)
-    }
-
-    /// Whether its tokens are left to other nodes, since here they ended unused.
-    pub fn is_left(&self, now: Mono) -> bool {
-        self.unused.leaves_until(now, self.life).is_some()
-    }
-
-    /// Something was opened that can use tokens: they are not left to others.
-    pub fn expect_use(&mut self) {
-        self.unused.expect_use();
     }
 
     /// Numbers its requests after those of another limit, whose answers may
@@ -298,12 +287,12 @@ impl Feed {
             return lapses_at.min(kept_until);
         }
         // What one node cannot use would be lost to those that can.
-        let leaves = matches!(id, LimitId::Account(_)) && !demand.out_of_turn;
-        if leaves && let Some(at) = self.unused.leaves_until(now.mono, self.life) {
-            if !demand.has_session {
-                return at.min(now.mono + LEFT_LOOK).min(kept_until);
-            }
-            self.unused.expect_use();
+        let unused = &self.unused;
+        if matches!(id, LimitId::Account(_))
+            && !demand.out_of_turn
+            && let Some(at) = unused.leaves_until(now.mono, self.life, demand.has_session)
+        {
+            return at.min(now.mono + LEFT_LOOK).min(kept_until);
         }
         self.use_per_request = (self.use_per_request + self.taken).div_ceil(2);
         self.taken = 0;

@@ -120,6 +120,7 @@ impl Engine {
                 counter.desk.limits.note_changed(id);
                 counter.desk.limits.wake_at(id, again);
                 if let LeaseAnswer::Leased { owed, .. } = answer {
+                    counter.desk.limits.come_along(now.mono, id);
                     counter.desk.earn(id, &owed);
                 }
             }

@@ -57,6 +57,10 @@ const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
         "limits of an account were left to other nodes, each while the other one's tokens were there",
     ),
     (
+        1_400_652,
+        "three nodes held one of two limits each, in turn, and none ever had both",
+    ),
+    (
         2_301_581,
         "a flow went to and fro between two stops by credit, for ever",
     ),
