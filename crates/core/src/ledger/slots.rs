@@ -7,14 +7,23 @@
 //! have waited longest come first, and who has what he needs keeps it for a
 //! turn.
 
-use crate::time::Nanos;
+use crate::time::{Mono, Nanos};
 
 /// How long a node that has what a message takes is not sent to the end of the
-/// line.
+/// line, at least; see [`turn_at`].
 pub const TURN: Nanos = Nanos::from_secs(1);
+/// The longest turn is so many times the shortest.
+pub const TURNS_MAX: u64 = 3;
 /// A node that lacks slots asks again and again. If it does not for so long, it
 /// wants them no more.
 pub const WANTS_FOR: Nanos = Nanos::from_millis(500);
+
+/// How long the turn is that begins now. Turns differ: a message may also need
+/// tokens of another limit that nodes have by turns, and in a fixed rhythm its node
+/// could have the one whenever it lacks the other.
+pub const fn turn_at(now: Mono) -> Nanos {
+    TURN.times(1 + now.0 / TURN.0 % TURNS_MAX)
+}
 
 /// What one node wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +94,14 @@ mod tests {
         assert_eq!(shares(10, &wants(&[(30, 1), (30, 1)])), [5, 5]);
         assert_eq!(shares(10, &wants(&[(30, 1), (30, 1), (1, 1)])), [5, 4, 1]);
         assert_eq!(shares(2, &wants(&[(9, 1), (9, 1), (9, 1)])), [1, 1, 0]);
+    }
+
+    #[test]
+    fn turns_that_begin_in_a_rhythm_are_not_all_alike() {
+        let long = |seconds: u64| turn_at(Mono(0) + Nanos::from_secs(seconds));
+        let turns: Vec<Nanos> = (0..4).map(long).collect();
+        assert_eq!(turns, [1, 2, 3, 1].map(Nanos::from_secs));
+        assert_eq!(turn_at(Mono(0) + Nanos::from_millis(1_999)), TURN.times(2));
     }
 
     #[test]

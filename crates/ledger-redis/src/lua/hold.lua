@@ -105,7 +105,9 @@ local counted = math.max(granted, held)
 local expires_at = now + paid
 local wants_until = granted < wanted and now + wants_for or expires_at
 if granted >= least and mine.turn_ends <= now then
-  mine.turn_ends = now + turn
+  -- As `slots::turn_at`: in a fixed rhythm a node could have slots whenever it
+  -- lacks the tokens of another limit.
+  mine.turn_ends = now + turn * (1 + math.floor(now / turn) % 3)
 end
 write(KEYS[2], clock, state, expires_at, {
   'kind', 'holds', 'version', math.max(version, number(state.version)),

@@ -61,6 +61,14 @@ const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
         "three nodes held one of two limits each, in turn, and none ever had both",
     ),
     (
+        1_402_289,
+        "slots went to another node whenever a run of spaced tokens came, for ever",
+    ),
+    (
+        2_303_835,
+        "slots went to another node whenever tokens of another limit came, for ever",
+    ),
+    (
         2_301_581,
         "a flow went to and fro between two stops by credit, for ever",
     ),
@@ -92,6 +100,10 @@ const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
 
 /// Seeds of wide worlds on the model of a store, and what they found.
 const WORLD_SEEDS: &[(u64, &str)] = &[
+    (
+        1_401_699,
+        "slots went to another node whenever a run of spaced tokens came, for ever",
+    ),
     (
         1_121_010,
         "what a class had sent in order counted as a debt at its account",

@@ -3,7 +3,7 @@
 
 use outflow_core::class::Class;
 use outflow_core::engine::event::{Event, LeaseAnswer};
-use outflow_core::ledger::slots::TURN;
+use outflow_core::ledger::slots::{TURN, TURNS_MAX};
 use outflow_core::limit::LimitSpec;
 use outflow_core::time::{Mono, Nanos};
 
@@ -156,7 +156,7 @@ fn a_large_message_finds_its_slots<H: Harness>(make: &dyn Fn() -> H) {
     assert_eq!(slots(fleet.hold(0, 0, 30)), 5, "nobody else wants any");
     assert_eq!(slots(fleet.hold(1, 0, 5)), 0, "none is free");
     assert_eq!(slots(fleet.hold(0, 5, 30)), 5, "its turn is not over");
-    fleet.run(TURN);
+    fleet.run(TURN.times(TURNS_MAX));
     assert_eq!(slots(fleet.hold(1, 0, 5)), 0, "none is free");
     assert_eq!(slots(fleet.hold(0, 5, 30)), 0, "its turn is over");
     assert_eq!(slots(fleet.hold(1, 0, 5)), 0, "none has come back");

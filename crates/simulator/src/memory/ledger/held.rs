@@ -14,7 +14,7 @@ use outflow_core::engine::action::{LeaseRequest, Receipt};
 use outflow_core::engine::event::LeaseAnswer;
 use outflow_core::ledger::paid;
 use outflow_core::ledger::settings::{HOLD_LIFE, HOLD_PAUSE};
-use outflow_core::ledger::slots::{self, TURN, WANTS_FOR, Want};
+use outflow_core::ledger::slots::{self, WANTS_FOR, Want};
 use outflow_core::time::{Mono, Nanos};
 
 /// What one node holds and wants.
@@ -96,7 +96,7 @@ impl Held {
             false => own.ends_at,
         };
         if granted >= own.least && own.turn_ends <= now {
-            own.turn_ends = now + TURN;
+            own.turn_ends = now + slots::turn_at(now);
         }
         if request.tokens > 0 || own.counted > 0 {
             self.by_node.insert(node, own);
