@@ -97,7 +97,10 @@ mod tests {
     use std::sync::atomic::Ordering::SeqCst;
 
     use outflow_core::destination::Destination;
+    use outflow_core::engine::action::Record;
+    use outflow_core::engine::event::Event;
     use outflow_core::entropy::Entropy;
+    use outflow_core::handle::AppendNo;
     use outflow_core::message::Recipient;
     use outflow_core::time::{Mono, Now, Wall};
     use outflow_ports::intake::Given;
@@ -173,6 +176,11 @@ mod tests {
             self.store.submit(&NOW, work);
         }
 
+        fn append(&mut self, no: u64, record: Record) {
+            let no = AppendNo(no);
+            self.store.submit(&NOW, StoreWork::Append { no, record });
+        }
+
         /// One group, whether it reaches the disk or not.
         fn commit(&mut self, fails: bool) {
             self.mood.failing.store(fails, SeqCst);
@@ -185,6 +193,32 @@ mod tests {
             self.store.complete(&NOW, &mut done);
             done
         }
+
+        /// The store as it is after a crash.
+        fn restart(self) -> (EmbeddedStore, Parts) {
+            let (platter, record) = (self.platter, self.record);
+            drop((self.store, self.parts));
+            let settings = Settings::default();
+            let opened = EmbeddedStore::open_stepped(Arc::new(platter), &record, settings, 2);
+            let (mut store, _, parts) = opened.unwrap();
+            store.recover(&NOW);
+            (store, parts)
+        }
+    }
+
+    fn moved(store: &EmbeddedStore) -> Record {
+        Record::Moved {
+            flow: FIRST,
+            to: SECOND,
+            through: store.last_seq(),
+            held: Vec::new(),
+        }
+    }
+
+    fn is_closed(done: &[StoreDone], flow: FlowId) -> bool {
+        done.iter().any(
+            |it| matches!(it, StoreDone::Event(Event::FlowClosed { flow: it, .. }) if *it == flow),
+        )
     }
 
     fn given(done: &[StoreDone]) -> Vec<Given> {
@@ -213,18 +247,7 @@ mod tests {
         assert_eq!((flow.live, flow.fresh.len()), (1, 1));
         assert!(stage.store.opening.is_empty());
 
-        let Stage {
-            store,
-            parts,
-            platter,
-            record,
-            ..
-        } = stage;
-        drop((store, parts));
-        let settings = Settings::default();
-        let opened = EmbeddedStore::open_stepped(Arc::new(platter), &record, settings, 2);
-        let (mut store, _, _parts) = opened.unwrap();
-        store.recover(&NOW);
+        let (store, _parts) = stage.restart();
         assert_eq!(store.find(seq).unwrap().flow, SECOND);
         assert_eq!(store.flow_key(SECOND), Some(&key("yahoo")));
     }
@@ -252,5 +275,54 @@ mod tests {
         stage.accept(3, FIRST);
         stage.commit(false);
         assert!(self::given(&stage.hear()).iter().all(|it| it.known));
+    }
+
+    /// Else they stay where they are until a restart, which moves them: by then
+    /// the number of the other flow may have been given to a third.
+    #[test]
+    fn messages_are_moved_whose_flow_has_no_name_on_the_disk_yet() {
+        for is_lost_once in [false, true] {
+            let mut stage = Stage::new();
+            stage.open(FIRST, "google");
+            if is_lost_once {
+                stage.accept(1, FIRST);
+                stage.open(SECOND, "yahoo");
+                stage.append(1, moved(&stage.store));
+                stage.commit(true);
+                stage.hear();
+            } else {
+                stage.open(SECOND, "yahoo");
+            }
+            stage.accept(2, FIRST);
+            stage.append(2, moved(&stage.store));
+            stage.commit(false);
+            let seq = given(&stage.hear()).first().unwrap().seq;
+            assert_eq!(stage.store.find(seq).unwrap().flow, SECOND);
+            let flow = stage.store.index.flow(SECOND).unwrap();
+            assert_eq!((flow.live, flow.fresh.len()), (1, 1));
+            for (flow, request) in [(FIRST, 1), (SECOND, 2)] {
+                let work = StoreWork::CloseFlow { flow, request };
+                stage.store.submit(&NOW, work);
+            }
+            let done = stage.hear();
+            assert!(is_closed(&done, FIRST) && !is_closed(&done, SECOND));
+
+            let (store, _parts) = stage.restart();
+            assert_eq!(store.find(seq).unwrap().flow, SECOND);
+        }
+    }
+
+    #[test]
+    fn messages_are_cancelled_whose_flow_has_no_name_on_the_disk_yet() {
+        let mut stage = Stage::new();
+        stage.open(FIRST, "google");
+        stage.accept(1, FIRST);
+        let (flow, through) = (FIRST, stage.store.last_seq());
+        stage.append(1, Record::Cancelled { flow, through });
+        stage.commit(false);
+        let seq = given(&stage.hear()).first().unwrap().seq;
+        assert!(stage.store.find(seq).is_none());
+        let (store, _parts) = stage.restart();
+        assert!(store.find(seq).is_none());
     }
 }

@@ -17,10 +17,6 @@ const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
         "what a message had paid for a turn stayed behind at a limit that let it pass in order",
     ),
     (
-        1_200_243,
-        "a heavy message never found as many slots free at once as it takes",
-    ),
-    (
         1_400_226,
         "a lower class got less than its part at an account",
     ),
@@ -95,6 +91,10 @@ const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
     (
         2_000_472,
         "messages were written in front of the name of their flow, whose lists then broke",
+    ),
+    (
+        1_501_134,
+        "messages were moved in a restart only, into a number that another flow had by then",
     ),
 ];
 

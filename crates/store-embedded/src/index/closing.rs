@@ -44,12 +44,14 @@ impl Index {
     }
 
     /// The name of a flow is durable; perhaps it was to be closed before, or
-    /// messages are right behind it.
+    /// messages and records are right behind it.
     pub(super) fn named(&mut self, id: FlowId) {
         if let Some(unnamed) = self.unnamed.remove(&id)
             && let Some(flow) = self.flow_mut(id)
         {
             flow.pending += unnamed.pending;
+            flow.records += unnamed.records;
+            flow.sweeps.add(unnamed.sweeps);
             if unnamed.closing > 0 {
                 flow.closing = unnamed.closing;
             }

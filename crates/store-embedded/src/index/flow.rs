@@ -9,6 +9,54 @@ use super::list::List;
 use super::slots::Stand;
 use crate::journal::place::Place;
 
+/// Cancellations and moves of a flow that are not durable yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sweeps {
+    open: u32,
+    /// Of these the lost ones, which will come again.
+    lost: u32,
+    /// Up to this message nothing is handed out.
+    through: Seq,
+}
+
+impl Sweeps {
+    /// One is on its way, perhaps again.
+    pub fn begin(&mut self, through: Seq) {
+        if self.lost > 0 {
+            self.lost -= 1;
+        } else {
+            self.open += 1;
+        }
+        self.through = self.through.max(through);
+    }
+
+    /// One did not reach the disk.
+    pub fn lose(&mut self) {
+        self.lost += 1;
+    }
+
+    /// One is durable. Whether it was the last.
+    pub fn end(&mut self) -> bool {
+        self.open = self.open.saturating_sub(1);
+        if self.open == 0 {
+            self.through = Seq(0);
+        }
+        self.open == 0
+    }
+
+    /// These too.
+    pub fn add(&mut self, more: Self) {
+        self.open += more.open;
+        self.lost += more.lost;
+        self.through = self.through.max(more.through);
+    }
+
+    /// Whether a message must not be handed out for now.
+    pub fn reach(&self, seq: Seq) -> bool {
+        self.open > 0 && seq <= self.through
+    }
+}
+
 /// The messages of one flow.
 #[derive(Debug)]
 pub struct Flow {
@@ -31,11 +79,7 @@ pub struct Flow {
     pub aside: List,
     /// Handed out, leaving or expiring.
     pub out: List,
-    /// Cancellations and moves that are not durable yet, and of these the lost
-    /// ones, which will come again. Up to `swept` nothing is handed out.
-    pub sweeps: u32,
-    pub sweeps_lost: u32,
-    pub swept: Seq,
+    pub sweeps: Sweeps,
     /// Records about the flow as a whole on their way to the disk, also those
     /// that move messages to it.
     pub records: u32,
@@ -59,9 +103,7 @@ impl Flow {
             later: List::default(),
             aside: List::default(),
             out: List::default(),
-            sweeps: 0,
-            sweeps_lost: 0,
-            swept: Seq(0),
+            sweeps: Sweeps::default(),
             records: 0,
             accepted: 0,
             ready: 0,
@@ -80,11 +122,6 @@ impl Flow {
         }
     }
 
-    /// Whether a message must not be handed out for now.
-    pub fn is_swept(&self, seq: Seq) -> bool {
-        self.sweeps > 0 && seq <= self.swept
-    }
-
     /// Whether it has messages or is about to get some: its name must stay.
     pub fn is_used(&self) -> bool {
         self.live + self.pending + self.dead + self.records > 0
@@ -93,7 +130,7 @@ impl Flow {
     /// Whether nothing lives in it or is on its way, and nobody is to be told of
     /// it: it has dead letters at most.
     pub fn is_empty(&self) -> bool {
-        self.live + self.pending + self.records + self.sweeps == 0
+        self.live + self.pending + self.records + self.sweeps.open == 0
             && self.accepted + self.ready == 0
     }
 

@@ -37,6 +37,7 @@ use outflow_ports::store::{Found, StoreDone};
 use self::bodies::Bodies;
 pub(crate) use self::bodies::Share;
 pub(crate) use self::flow::Flow;
+use self::flow::Sweeps;
 use self::keys::Keys;
 use self::slots::{Slot, Slots, Stand};
 use self::wheel::Wheel;
@@ -77,6 +78,9 @@ struct Unnamed {
     closing: u32,
     /// Its messages that are on their way to the disk too.
     pending: u32,
+    /// Records about it that are, and what they sweep.
+    records: u32,
+    sweeps: Sweeps,
 }
 
 /// A message that is done with, for its receipt.
@@ -312,7 +316,7 @@ impl Index {
         let Some(flow) = self.flow_mut(id) else {
             return;
         };
-        if flow.is_swept(seq) {
+        if flow.sweeps.reach(seq) {
             self.put(seq, Stand::Aside);
             return;
         }

@@ -198,8 +198,9 @@ impl Index {
     }
 
     fn add_flow_record(&mut self, id: FlowId) {
-        if let Some(flow) = self.flow_mut(id) {
-            flow.records += 1;
+        match self.flow_mut(id) {
+            Some(flow) => flow.records += 1,
+            None => self.unnamed.entry(id).or_default().records += 1,
         }
     }
 
@@ -213,6 +214,8 @@ impl Index {
             if let Some(it) = self.flow_mut(id) {
                 it.records = it.records.saturating_sub(1);
                 self.look_at_end(id);
+            } else if let Some(unnamed) = self.unnamed.get_mut(&id) {
+                unnamed.records = unnamed.records.saturating_sub(1);
             }
         }
     }
@@ -319,14 +322,11 @@ impl Index {
     /// Sets the messages of a flow aside that wait in its queue.
     fn sweep(&mut self, id: FlowId, through: Seq) {
         let Some(flow) = self.flow_mut(id) else {
+            // Its messages are behind its name, and before the sweep.
+            self.unnamed.entry(id).or_default().sweeps.begin(through);
             return;
         };
-        if flow.sweeps_lost > 0 {
-            flow.sweeps_lost -= 1;
-        } else {
-            flow.sweeps += 1;
-        }
-        flow.swept = flow.swept.max(through);
+        flow.sweeps.begin(through);
         let (due, fresh) = (flow.due, flow.fresh);
         let queued = due.iter(&self.slots).chain(fresh.iter(&self.slots));
         let queued: Vec<Seq> = queued.filter(|seq| *seq <= through).collect();
@@ -403,11 +403,9 @@ impl Index {
         let Some(flow) = self.flow_mut(id) else {
             return;
         };
-        flow.sweeps = flow.sweeps.saturating_sub(1);
-        if flow.sweeps > 0 {
+        if !flow.sweeps.end() {
             return;
         }
-        flow.swept = Seq(0);
         let aside = flow.aside;
         let left: Vec<Seq> = aside.iter(&self.slots).collect();
         for seq in left {
@@ -419,7 +417,9 @@ impl Index {
 
     fn lose_sweep(&mut self, id: FlowId) {
         if let Some(flow) = self.flow_mut(id) {
-            flow.sweeps_lost += 1;
+            flow.sweeps.lose();
+        } else if let Some(unnamed) = self.unnamed.get_mut(&id) {
+            unnamed.sweeps.lose();
         }
     }
 }

@@ -27,6 +27,7 @@ pub(super) fn cases<H: Harness>() -> Vec<Case<H>> {
         ("messages keep their flow", messages_keep_their_flow),
         ("a request can be withdrawn", a_request_can_be_withdrawn),
         ("a moved flow closes", a_moved_flow_closes),
+        ("orders reach a new flow", orders_reach_a_new_flow),
         ("a number is given anew", a_number_is_given_anew),
         ("a lost name closes no flow", a_lost_name_closes_no_flow),
         ("dead letters keep the number", dead_letters_keep_the_number),
@@ -143,6 +144,36 @@ fn a_moved_flow_closes<H: Harness>(make: &dyn Fn() -> H) {
     });
     assert_eq!(bench.closed(), [(FLOW, 1, true)]);
     assert_eq!(bench.drain(TO), seqs);
+    assert_eq!(bench.names(), [(TO, key_of(TO))]);
+}
+
+fn orders_reach_a_new_flow<H: Harness>(make: &dyn Fn() -> H) {
+    let mut bench = begin(make);
+    bench.open(FLOW);
+    // Before the name of the flow and its messages are durable.
+    let batch = bench.submit_batch(vec![plain(FLOW), plain(FLOW)]);
+    bench.open(TO);
+    bench.commit(Record::Moved {
+        flow: FLOW,
+        to: TO,
+        through: Seq(u64::MAX),
+        held: Vec::new(),
+    });
+    let seqs = bench.answer(batch).unwrap_or_default();
+    assert_eq!(bench.drain(FLOW), []);
+    assert_eq!(bench.drain(TO), seqs);
+    bench.close(FLOW, 1);
+    assert_eq!(bench.closed(), [(FLOW, 1, true)]);
+    assert_eq!(bench.names(), [(TO, key_of(TO))]);
+
+    bench.open(FLOW);
+    let batch = bench.submit_batch(vec![plain(FLOW)]);
+    bench.commit(Record::Cancelled {
+        flow: FLOW,
+        through: Seq(u64::MAX),
+    });
+    assert!(bench.answer(batch).is_some());
+    assert_eq!(bench.drain(FLOW), []);
     assert_eq!(bench.names(), [(TO, key_of(TO))]);
 }
 

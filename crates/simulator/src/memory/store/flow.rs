@@ -8,6 +8,27 @@ use outflow_core::message::Seq;
 use super::list::List;
 use super::slab::Place;
 
+/// Cancellations and moves that are not durable yet, and of these the lost ones,
+/// which will come again. Up to `through` nothing is handed out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sweeps {
+    pub open: u32,
+    pub lost: u32,
+    pub through: Seq,
+}
+
+impl Sweeps {
+    /// One is on its way, perhaps again.
+    pub fn begin(&mut self, through: Seq) {
+        if self.lost > 0 {
+            self.lost -= 1;
+        } else {
+            self.open += 1;
+        }
+        self.through = self.through.max(through);
+    }
+}
+
 /// The messages of one flow that are in the store's hands.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
@@ -24,11 +45,7 @@ pub(super) struct Flow {
     pub due: List,
     pub later: List,
     pub aside: List,
-    /// Cancellations and moves that are not durable yet, and of these the lost
-    /// ones, which will come again. Up to `swept` nothing is handed out.
-    pub sweeps: u32,
-    pub sweeps_lost: u32,
-    pub swept: Seq,
+    pub sweeps: Sweeps,
     /// Messages that the engine will be told of: new ones, and others.
     pub accepted: u32,
     pub ready: u32,
@@ -46,9 +63,7 @@ impl Flow {
             due: List::default(),
             later: List::default(),
             aside: List::default(),
-            sweeps: 0,
-            sweeps_lost: 0,
-            swept: Seq(0),
+            sweeps: Sweeps::default(),
             accepted: 0,
             ready: 0,
         }
@@ -67,7 +82,7 @@ impl Flow {
 
     /// Whether a message must not be handed out for now.
     pub fn is_swept(&self, seq: Seq) -> bool {
-        self.sweeps > 0 && seq <= self.swept
+        self.sweeps.open > 0 && seq <= self.sweeps.through
     }
 
     /// Forgets what a crash forgets.

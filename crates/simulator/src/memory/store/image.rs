@@ -19,7 +19,7 @@ use outflow_core::time::{Nanos, Wall};
 use outflow_ports::intake::Given;
 use outflow_ports::store::{NewMessage, StoreDone};
 
-use super::flow::Flow;
+use super::flow::{Flow, Sweeps};
 use super::slab::{Content, Entry, Place, Slab, Slot};
 use super::wheel::Wheel;
 use super::{Settings, Settled};
@@ -29,6 +29,8 @@ use super::{Settings, Settled};
 pub(super) struct Image {
     pub slab: Slab,
     pub flows: Vec<Option<Flow>>,
+    /// Sweeps of flows whose names are on their way to the disk.
+    pub sweeps_ahead: BTreeMap<FlowId, Sweeps>,
     pub limits: BTreeMap<LimitKey, SavedLimit>,
     pub holds: BTreeMap<LimitKey, Hold>,
     pub adapted: BTreeMap<LimitKey, Lore>,
@@ -57,6 +59,7 @@ impl Image {
         Self {
             slab: Slab::default(),
             flows: Vec::new(),
+            sweeps_ahead: BTreeMap::new(),
             limits: BTreeMap::new(),
             holds: BTreeMap::new(),
             adapted: BTreeMap::new(),
@@ -96,7 +99,13 @@ impl Image {
                     flow.closing = None;
                     flow.is_closed = false;
                 }
-                place => *place = Some(Flow::new(key)),
+                place => {
+                    let known = place.take().map(|flow| flow.sweeps);
+                    let ahead = self.sweeps_ahead.remove(&id);
+                    let sweeps = known.or(ahead).unwrap_or_default();
+                    let flow = Flow::new(key);
+                    *place = Some(Flow { sweeps, ..flow });
+                }
             }
         }
     }
@@ -115,7 +124,7 @@ impl Image {
         let Some(flow) = self.flow_mut(id) else {
             return;
         };
-        if flow.live > 0 || flow.sweeps > 0 || flow.accepted + flow.ready > 0 {
+        if flow.live > 0 || flow.sweeps.open > 0 || flow.accepted + flow.ready > 0 {
             return;
         }
         let is_free = flow.dead == 0;
@@ -330,6 +339,7 @@ impl Image {
         self.expiry.clear();
         self.changed.clear();
         self.closed.clear();
+        self.sweeps_ahead.clear();
         let is_over = |flow: &mut Flow| flow.live + flow.dead == 0;
         for place in &mut self.flows {
             place.take_if(is_over);

@@ -199,14 +199,11 @@ impl Image {
     /// Sets the messages of a flow aside that wait in its queue.
     fn sweep(&mut self, id: FlowId, through: Seq) {
         let Some(flow) = self.flow_mut(id) else {
+            // Its messages are behind its name, and before the sweep.
+            self.sweeps_ahead.entry(id).or_default().begin(through);
             return;
         };
-        if flow.sweeps_lost > 0 {
-            flow.sweeps_lost -= 1;
-        } else {
-            flow.sweeps += 1;
-        }
-        flow.swept = flow.swept.max(through);
+        flow.sweeps.begin(through);
         let (due, fresh) = (flow.due, flow.fresh);
         let queued: Vec<Slot> = due
             .iter(&self.slab)
@@ -270,11 +267,11 @@ impl Image {
         let Some(flow) = self.flow_mut(id) else {
             return;
         };
-        flow.sweeps = flow.sweeps.saturating_sub(1);
-        if flow.sweeps > 0 {
+        flow.sweeps.open = flow.sweeps.open.saturating_sub(1);
+        if flow.sweeps.open > 0 {
             return;
         }
-        flow.swept = Seq(0);
+        flow.sweeps.through = Seq(0);
         let aside = flow.aside;
         let left: Vec<Slot> = aside.iter(&self.slab).collect();
         for slot in left {
@@ -286,7 +283,9 @@ impl Image {
 
     fn lose_sweep(&mut self, id: FlowId) {
         if let Some(flow) = self.flow_mut(id) {
-            flow.sweeps_lost += 1;
+            flow.sweeps.lost += 1;
+        } else if let Some(sweeps) = self.sweeps_ahead.get_mut(&id) {
+            sweeps.lost += 1;
         }
     }
 }
