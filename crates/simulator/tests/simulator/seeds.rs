@@ -96,6 +96,10 @@ const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
         1_501_134,
         "messages were moved in a restart only, into a number that another flow had by then",
     ),
+    (
+        1_400_994,
+        "an order to move did not reach what another moved in the same moment",
+    ),
 ];
 
 /// Seeds of wide worlds on the model of a store, and what they found.
@@ -296,6 +300,10 @@ const WORLD_SEEDS: &[(u64, &str)] = &[
     (
         1_110_212,
         "what a heavy message had earned ended whenever it stepped away for a moment",
+    ),
+    (
+        1_400_994,
+        "an order to move did not reach what another moved in the same moment",
     ),
 ];
 
