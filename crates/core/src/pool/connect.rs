@@ -3,8 +3,9 @@
 //!
 //! A session on its way counts as some sends that the lane has had already, so
 //! that one lane does not open for all. A lane with many sessions leaves the
-//! last free slots to others for a while. An account at its cap may still take
-//! a session from another lane: see `takeover`. A relay has room only while none
+//! last free slots to others for a while, but no slots that idle sessions keep.
+//! An account at its cap may still take a session from another lane: see
+//! `takeover`. A relay has room only while none
 //! of its sessions is idle, and opens for messages that wait.
 
 use crate::class::Class;
@@ -52,7 +53,7 @@ impl Pool {
             }
         }
         while let Some((row, col)) = self.freed.pop_front() {
-            let wanted = self.room.contains(row.0) && self.short.contains(col.0);
+            let wanted = self.room.contains(row.0) && self.seeks(col);
             if wanted
                 && self.opens(row, col)
                 && self.can_take(row, col, self.lane(col).least_cost())
@@ -123,7 +124,9 @@ impl Pool {
                 .open(now, row, col)
                 .map_or(Search::Nothing, Search::Opened);
         }
-        match short && self.waiting.contains(col.0) && self.take_for_lane(now, col) {
+        // It may stand back from free slots only.
+        let takes = self.seeks(col) && self.waiting.contains(col.0);
+        match takes && self.take_for_lane(now, col) {
             true => Search::Again,
             false => Search::Nothing,
         }
@@ -174,10 +177,6 @@ impl Pool {
         let account = self.account(row);
         let is_relay = account.is_relay();
         let first_only = !taking && !self.hungry.contains(row.0);
-        let short = |at| match is_relay {
-            true => u64::MAX,
-            false => self.short.word(at),
-        };
         let opens = |at| {
             if first_only {
                 account.bits.first(at)
@@ -201,18 +200,25 @@ impl Pool {
                 },
             );
         }
-        // A message that waits comes before one that may come.
-        let all_waiting = is_relay || taking;
-        for waiting in [true, false] {
-            if best.is_some() || looks > 0 || (all_waiting && !waiting) {
+        // A message that waits comes before one that may come. Lanes that stand
+        // back take what is idle if no other does.
+        for first in [true, false] {
+            if best.is_some() || (looks > 0 && !taking) || (is_relay && !first) {
                 break;
             }
             scan(
                 self.short.len_words(),
                 account.open_cursor,
                 |at| {
-                    let waits = self.waiting.word(at);
-                    short(at) & opens(at) & if waiting { waits } else { !waits }
+                    let (short, waits) = (self.short.word(at), self.waiting.word(at));
+                    let sought = match (is_relay, taking) {
+                        (true, _) => waits,
+                        (_, true) if first => short & waits,
+                        (_, true) => self.rich.word(at) & waits,
+                        _ if first => short & waits,
+                        _ => short & !waits,
+                    };
+                    sought & opens(at)
                 },
                 |at| {
                     if !self.can_take(row, Col(at), self.lane(Col(at)).least_cost()) {
@@ -247,6 +253,12 @@ impl Pool {
         let sessions = self.lane(col).coming() + self.serving_here(row, col);
         let promised = u64::from(sessions) * u64::from(each);
         self.start_tag(col).saturating_add(promised)
+    }
+
+    /// Whether a lane seeks sessions, be it none but those that others leave
+    /// idle.
+    fn seeks(&self, col: Col) -> bool {
+        self.short.contains(col.0) || self.rich.contains(col.0)
     }
 
     fn is_rich(&self, col: Col) -> bool {

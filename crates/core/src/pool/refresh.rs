@@ -138,7 +138,8 @@ impl Pool {
             true => &self.waiting,
             false => &self.short,
         };
-        if (room_gained || hungry_gained || may_take) && !seekers.is_empty() {
+        let is_sought = (room_gained || hungry_gained || may_take) && !seekers.is_empty();
+        if is_sought || (may_take && !self.rich.is_empty()) {
             self.connecting.mark_row(row);
         }
     }
@@ -246,7 +247,7 @@ impl Pool {
         }
         let seeks = match self.relays.contains(row.0) {
             true => self.waiting.contains(col.0),
-            false => self.short.contains(col.0),
+            false => self.short.contains(col.0) || self.rich.contains(col.0),
         };
         if opens_gained && seeks {
             let is_new = opens == Opens::First || account.take_at == Mono::NEVER;

@@ -7,7 +7,8 @@
 //! use them. A session whose lane does have messages (tokens lack, or its reply
 //! has just arrived) is kept for eight connect times against all but critical
 //! messages that have none: with too much of it every message opens one. After
-//! that only a lane that gains by it may take one, from a lane that has more.
+//! that only a lane that gains by it may take one, from a lane that has more. A
+//! lane that leaves free slots to others takes from lanes without messages only.
 //!
 //! Sessions of relays are never taken: they serve every lane.
 
@@ -137,6 +138,9 @@ impl Pool {
         let holder = self.lane(pair.col);
         if holder.demand.is_empty() {
             return session.state == State::Idle && self.kept_until(no) <= now;
+        }
+        if self.rich.contains(col.0) {
+            return false;
         }
         let hold = self.account(row).hold();
         if now.since(session.ready_at) < hold {

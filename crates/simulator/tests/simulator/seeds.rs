@@ -100,6 +100,14 @@ const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
         1_400_994,
         "an order to move did not reach what another moved in the same moment",
     ),
+    (
+        1_402_558,
+        "a lane that left free connections to others left idle ones to nobody",
+    ),
+    (
+        1_402_707,
+        "a lane that left free connections to others left idle ones to nobody",
+    ),
 ];
 
 /// Seeds of wide worlds on the model of a store, and what they found.

@@ -91,6 +91,40 @@ fn a_session_gives_way_when_its_lane_has_nothing_left() {
     make_way(&mut pool, ms(2), session, Y);
 }
 
+/// A lane with many sessions leaves the last free slot to others. That is no
+/// reason to let its messages wait beside a session that nobody uses.
+#[test]
+fn a_lane_that_stands_back_from_free_slots_takes_what_is_idle() {
+    const B: AccountId = AccountId(1);
+    let mut pool = pool(1, 2);
+    let idle = open(&mut pool, X, ms(0));
+    let caps = SessionCaps {
+        max_connections: 6,
+        per_destination: 6,
+        ..SessionCaps::default()
+    };
+    pool.add_account(B, caps);
+    pool.set_ready(B, ClassMask::ALL);
+    pool.set_backlog(Y, NORMAL, 40);
+    let mut opened = Vec::new();
+    while let Some((session, account, lane)) = pool.next_open(ms(1)) {
+        assert_eq!(lane, Y);
+        opened.push(account);
+        pool.session_ready(ms(1), session);
+        pool.take(ms(1), Y, Class::Normal, 1).expect("idle");
+    }
+    pool.check();
+    assert_eq!(opened, [B; 5], "one is left to others");
+    assert_eq!(pool.next_close(), Some(idle));
+    pool.session_closed(ms(2), idle);
+    let made = pool
+        .next_open(ms(2))
+        .map(|(_, account, lane)| (account, lane));
+    assert_eq!(made, Some((A, Y)));
+    assert_eq!(pool.next_open(ms(2)), None, "one is left to others");
+    pool.check();
+}
+
 #[test]
 fn a_lane_that_sends_quickly_keeps_its_session_over_the_gap() {
     let mut pool = pool(1, 2);
