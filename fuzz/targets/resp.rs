@@ -11,7 +11,8 @@ use outflow_core::time::Nanos;
 use outflow_intake_resp::session::{Next, Peers, Session};
 use outflow_intake_resp::{Doorkeeper, Pass};
 use outflow_ports::throttle::{
-    Acquire, Acquired, CellReply, Reply, ThenAcquired, ThrottleError, ThrottleUsage, Throttling,
+    Acquire, Acquired, CellReply, ReleasedBy, Reply, ThenAcquired, ThrottleError, ThrottleUsage,
+    Throttling,
 };
 
 const TOKEN: &str = "t";
@@ -47,7 +48,7 @@ impl Throttling for Generous {
 
     fn cancel(&self, _: Ticket) {}
 
-    fn release(&self, _: Option<&str>, _: Permit) -> bool {
+    fn release(&self, _: ReleasedBy<'_>, _: Permit) -> bool {
         self.count();
         true
     }
