@@ -62,7 +62,7 @@ const REAL_WORLD_SEEDS: &[(u64, &str)] = &[
     ),
     (
         2_303_835,
-        "slots went to another node whenever tokens of another limit came, for ever",
+        "messages waited for tokens and slots for ever; the cause was not traced",
     ),
     (
         2_301_581,
